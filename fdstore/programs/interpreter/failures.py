@@ -4,9 +4,9 @@
       line 7, in <module>
         total = count(log)
       line 3, in count
-        return len(log)
-    TypeError: object of type 'Text' has no len()
-    Use total_chars, total_lines or total_pages of the Text.
+        return sorted(log)
+    TypeError: a Text is iterated by `for line in text` alone; text.splitlines() is a list
+    A Text is not a str: text() of it is one.
 
 Lines are those of the program as the model wrote it; lines of the prelude are left out. What to do follows
 for what the interpreter lacks and for what is often meant otherwise.
@@ -313,7 +313,8 @@ _NAMES = {
 
 _TEXT_ATTRIBUTES = (
     "total_chars, total_lines, total_pages, source, kind, state, fd, ref, page(n), line(n), "
-    "lines(first, last), chars(first, last), text(), search(pattern), split(chars=n)"
+    "lines(first, last), chars(first, last), text(), search(pattern), split(chars=n), "
+    "count, find, startswith, endswith, splitlines, split(sep)"
 )
 _RECORDS = {
     "Hit": "A Hit has line, text, chars and groups.",
@@ -322,7 +323,6 @@ _RECORDS = {
 }
 
 _MESSAGES = {
-    "TypeError: object of type 'Text' has no len": "Use total_chars, total_lines or total_pages of the Text.",
     "(TypeError|AttributeError): .*'coroutine'": (
         "Write await before the call, or give the coroutines to asyncio.gather."
     ),

@@ -1,11 +1,12 @@
 """The names that programs see, in the interpreter's own Python.
 
     fd fds create ask spawn pipe Text Hit      and the user's functions
+    len                                        of a Text, too
     print asyncio                              as they are without a program's assignment
     _fdstore_...                               what the host adds to code, and the host's functions
 
 The source is one function, so that its names are closures: a program that assigns `str`, `list` or `Text`
-changes nothing here. What it assigns to the names above, to `print` and to `asyncio` holds until its end:
+changes nothing here. What it assigns to the names above holds until its end:
 `RESTORE` gives them their meaning again at the begin of each call, in a tenth of a millisecond. Methods of a
 `Text` call the host and wait; `ask`, `spawn`, `pipe` and the user's functions are coroutines, since a host
 call that is awaited in a later call of the same session would never return.
@@ -30,7 +31,7 @@ HOST_FUNCTIONS = ("fd", "fds", "read", "search", "split", "create", "ask", "spaw
 
 SOURCE = r"""
 def _fdstore_prelude(
-    isinstance=isinstance, type=type, repr=repr, len=len, any=any,
+    isinstance=isinstance, type=type, repr=repr, len_=len, max=max, min=min, range=range,
     str=str, int=int, bool=bool, float=float, list=list, tuple=tuple, dict=dict, set=set,
     TypeError=TypeError, ValueError=ValueError, Exception=Exception, AttributeError=AttributeError,
     setattr=setattr, print_=print,
@@ -39,6 +40,8 @@ def _fdstore_prelude(
     host_pipe=_fdstore_pipe, host_tool=_fdstore_tool,
 ):
     import asyncio as asyncio_
+
+    WINDOW = 200000
 
     def kind(value):
         if value is None:
@@ -80,7 +83,7 @@ def _fdstore_prelude(
 
         def __repr__(self):
             text = self.text
-            if len(text) > 200:
+            if len_(text) > 200:
                 text = text[:200] + "..."
             return f"Hit(line={self.line!r}, text={text!r}, groups={self.groups!r})"
 
@@ -120,6 +123,40 @@ def _fdstore_prelude(
         def text(self):
             return host_read(self.ref, "all", None, None)
 
+        def splitlines(self, keepends=False):
+            return all_of(self).splitlines(keepends)
+
+        def startswith(self, prefix):
+            longest = longest_of("startswith(prefix): a prefix", prefix)
+            return window(self, 0, longest).startswith(prefix)
+
+        def endswith(self, suffix):
+            longest = longest_of("endswith(suffix): a suffix", suffix)
+            return window(self, max(0, size(self) - longest), size(self)).endswith(suffix)
+
+        def find(self, sub, start=0, end=None):
+            words("find(sub): what is looked for", sub)
+            begin, until = within(self, start, end)
+            if whole("find(sub, start): the start", start) > size(self):
+                return -1
+            while begin <= until - len_(sub):
+                found = window(self, begin, min(until, begin + WINDOW + len_(sub))).find(sub)
+                if found >= 0:
+                    return begin + found
+                begin += WINDOW + 1
+            return -1
+
+        def count(self, sub):
+            words("count(sub): what is counted", sub)
+            if sub == "":
+                return size(self) + 1
+            number, left = 0, ""
+            for begin in range(0, size(self), WINDOW):
+                parts = (left + window(self, begin, begin + WINDOW)).split(sub)
+                number += len_(parts) - 1
+                left = parts[-1][max(0, len_(parts[-1]) - len_(sub) + 1):]
+            return number
+
         def search(self, pattern, max_matches=1000, ignore_case=False, context=0):
             words("search(pattern): the pattern", pattern)
             whole("search(..., max_matches=): the number", max_matches)
@@ -128,14 +165,11 @@ def _fdstore_prelude(
             return [Hit(facts) for facts in found]
 
         def split(self, *positional, chars=None, lines=None, pages=None):
-            if positional and isinstance(positional[0], str):
-                raise TypeError(
-                    "Text.split takes chars=, lines= or pages=, the size of a part; "
-                    "to split the characters: text().split(" + repr(positional[0][:20]) + ")"
-                )
+            if 0 < len_(positional) < 3 and isinstance(positional[0], str):
+                return all_of(self).split(*positional)
             given = (("chars", chars), ("lines", lines), ("pages", pages))
             sizes = [(unit, size) for unit, size in given if size is not None]
-            if positional or len(sizes) != 1:
+            if positional or len_(sizes) != 1:
                 raise TypeError("Text.split takes one of chars=, lines= or pages=, the size of a part")
             unit, size = sizes[0]
             whole("split(" + unit + "=): the size", size)
@@ -147,17 +181,74 @@ def _fdstore_prelude(
             return f'Text("{self.ref}"{chars}{lines})'
 
         def __iter__(self):
-            raise TypeError(
-                "a Text is not iterated: text().splitlines() has its lines, split(lines=1000) its parts"
-            )
+            raise TypeError("a Text is iterated by `for line in text` alone; text.splitlines() is a list")
 
         def __getitem__(self, key):
             raise TypeError(
-                "a Text is not indexed: use text()[...], or line(5), lines(1, 9), chars(1, 500), from 1 on"
+                "a Text is not indexed, but text[0:500] is a str, "
+                "as are line(5), lines(1, 9), chars(1, 500), from 1 on"
             )
 
         def __contains__(self, item):
-            raise TypeError("a Text is not searched with `in`: use search(pattern), or `in` with its text()")
+            raise TypeError("a Text is searched by `in` alone, or by search(pattern)")
+
+    def size(text):
+        if text.total_chars is None:
+            all_of(text)
+        return text.total_chars
+
+    def window(text, begin, end):
+        end = min(end, size(text))
+        return host_read(text.ref, "chars", begin + 1, end) if begin < end else ""
+
+    def within(text, start, end):
+        places = []
+        for place, nothing in ((start, 0), (end, size(text))):
+            if place is None:
+                place = nothing
+            if whole("a place in a Text", place) < 0:
+                place += size(text)
+            places.append(min(max(0, place), size(text)))
+        return places
+
+    def all_of(text, loop="for part in text.split(lines=10000): ..."):
+        try:
+            return host_read(text.ref, "all", None, None)
+        except ValueError as error:
+            if str(error).startswith("too_large"):
+                raise ValueError(str(error).partition(";")[0] + "; take it in parts: " + loop)
+            raise
+
+    def longest_of(what, given):
+        given = given if isinstance(given, tuple) else (given,)
+        return max([0] + [len_(words(what, each)) for each in given])
+
+    def lines_of(value):
+        if not isinstance(value, Text):
+            return value
+        loop = "for part in text.split(lines=10000): for line in part: ..."
+        lines = all_of(value, loop).split("\n")
+        last = lines.pop()
+        lines = [line + "\n" for line in lines]
+        if last:
+            lines.append(last)
+        return lines
+
+    def whole_of(value):
+        if isinstance(value, Text):
+            return all_of(value, "or use text.search(pattern)")
+        return value
+
+    def cut(value, start, end, step):
+        if not isinstance(value, Text):
+            return value[start:end:step]
+        if step is None or step == 1:
+            begin, until = within(value, start, end)
+            return window(value, begin, until)
+        return all_of(value)[start:end:step]
+
+    def length_of(value):
+        return size(value) if isinstance(value, Text) else len_(value)
 
     class Spawned:
         def __init__(self, facts):
@@ -168,7 +259,7 @@ def _fdstore_prelude(
 
         def __repr__(self):
             answer = self.answer
-            if isinstance(answer, str) and len(answer) > 200:
+            if isinstance(answer, str) and len_(answer) > 200:
                 answer = answer[:200] + "..."
             outcome = f"state={self.state!r}, exit_code={self.exit_code!r}"
             return f"Spawned(answer={answer!r}, fd={self.fd!r}, {outcome})"
@@ -322,25 +413,25 @@ def _fdstore_prelude(
         if value is None:
             return None
         text = repr(value)
-        if len(text) > limit:
-            return text[:limit] + "... (" + str(len(text)) + " characters in all)"
+        if len_(text) > limit:
+            return text[:limit] + "... (" + str(len_(text)) + " characters in all)"
         if text.startswith("<coroutine object "):
             text += " (not run: write await before the call)"
         return text
 
     def length(value, depth=0):
         if isinstance(value, (str, tuple, list, dict, set)) or type(value).__name__ in ("bytes", "frozenset"):
-            size = 50 + len(value)
+            size = 50 + len_(value)
             if isinstance(value, str) or type(value).__name__ == "bytes" or depth == 3 or not value:
                 return size
             items = [*(value.values() if isinstance(value, dict) else value)]
-            step = 1 + len(items) // 100
+            step = 1 + len_(items) // 100
             sample = [length(item, depth + 1) for item in items[::step]]
-            return size + len(items) * sum(sample) // len(sample)
+            return size + len_(items) * sum(sample) // len_(sample)
         return 50
 
     def largest(variables, count):
-        given = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit", "print", "asyncio")
+        given = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit", "len", "print", "asyncio")
         sizes = [
             (length(v), name)
             for name, v in variables.items()
@@ -349,8 +440,8 @@ def _fdstore_prelude(
         sizes.sort(reverse=True)
         return [[name, size] for size, name in sizes[:count]]
 
-    names = (fd, fds, create, ask, spawn, pipe, Text, Hit, print_, asyncio_)
-    inner = (gone, settled, shown, largest)
+    names = (fd, fds, create, ask, spawn, pipe, Text, Hit, length_of, print_, asyncio_)
+    inner = (gone, settled, shown, largest, lines_of, whole_of, cut)
     outer = (
         host_fd, host_fds, host_read, host_search, host_split, host_create, host_ask, host_spawn, host_pipe,
         host_tool,
@@ -358,13 +449,17 @@ def _fdstore_prelude(
     own = []
 
     def restore(version, define=None):
-        global fd, fds, create, ask, spawn, pipe, Text, Hit, print, asyncio
+        global fd, fds, create, ask, spawn, pipe, Text, Hit, len, print, asyncio
         global _fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest, _fdstore_restore
+        global _fdstore_lines, _fdstore_whole, _fdstore_cut
         global _fdstore_fd, _fdstore_fds, _fdstore_read, _fdstore_search, _fdstore_split
         global _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_tool
 
-        (fd, fds, create, ask, spawn, pipe, Text, Hit, print, asyncio) = names
-        (_fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest) = inner
+        (fd, fds, create, ask, spawn, pipe, Text, Hit, len, print, asyncio) = names
+        (
+            _fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest,
+            _fdstore_lines, _fdstore_whole, _fdstore_cut,
+        ) = inner
         (
             _fdstore_fd, _fdstore_fds, _fdstore_read, _fdstore_search, _fdstore_split,
             _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_tool,

@@ -97,6 +97,7 @@ def explain(context: Context) -> str:
         "- log.total_chars, log.total_lines, log.total_pages, log.source, log.kind, log.state\n"
         "- log.line(120), log.lines(100, 200), log.page(3), log.chars(1, 500), log.text(): a str; "
         "first and last, counted from 1, both included\n"
+        "- as of a str: len(log), x in log, log[0:500], for line in log, log.count(x), log.splitlines()\n"
         '- log.search(r"ERROR (\\d+)", max_matches=1000, ignore_case=False): hits with .line .text .chars '
         ".groups\n"
         "- log.split(chars=50_000), also lines= or pages=: a list of parts, each a text of its own"

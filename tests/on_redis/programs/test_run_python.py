@@ -95,6 +95,41 @@ def test_a_text_that_is_too_long_to_read_is_split(proc: Process) -> None:
     assert shown == "(72, 'line 2101\\n')"
 
 
+def test_what_needs_all_of_a_text_says_how_to_take_one_that_is_too_long(proc: Process) -> None:
+    proc.create("".join(f"line {number}\n" for number in range(1, 50_001)))
+    tools = tools_of(proc)
+    limit_to(tools, max_text=300_000)
+
+    for code in ("for line in fd(1): pass", "fd(1).splitlines()", "'x' in fd(1)", "fd(1).split('9')"):
+        shown = failure(tools, code)
+        assert "ValueError: too_large: " in shown
+        assert "more than the limit of 300000" in shown
+        assert "take it in parts: " in shown
+    assert run(tools, "len(fd(1)), fd(1).count('99'), fd(1).find('line 49999'), fd(1)[-11:]") == repr(
+        (538_894, *counted(), "line 50000\n")
+    )
+
+
+def counted() -> tuple[int, int]:
+    text = "".join(f"line {number}\n" for number in range(1, 50_001))
+    return text.count("99"), text.find("line 49999")
+
+
+def test_a_program_takes_a_text_of_5_mb_as_a_str(proc: Process) -> None:
+    text = "".join(f"{number} {'ERROR' if number % 7 == 0 else 'ok'} \u00e9\n" for number in range(400_000))
+    proc.create(text)
+
+    shown = run(
+        tools_of(proc),
+        "t = fd(1)\n"
+        "errors = sum(1 for line in t if 'ERROR' in line)\n"
+        "errors, len(t), t.count('ERROR'), 'nothing' in t, t[5:20], len(t.splitlines())",
+    )
+
+    errors = text.count("ERROR")
+    assert shown == repr((errors, len(text), errors, False, text[5:20], 400_000))
+
+
 def test_created_texts_are_descriptors(proc: Process) -> None:
     assert run(
         tools_of(proc), "t = create('one\\ntwo')\nu = create('x', name='note')\n[t.fd, u.fd, t.line(2)]"

@@ -2,7 +2,7 @@
 
 >>> signature("docs.find", {"properties": {"query": {"type": "string"}, "limit": {"type": "integer",
 ...     "default": 10}}, "required": ["query"]}, None)
-'docs.find(query: str, limit: int = 10) -> str'
+'docs.find(query: str, limit: int = 10) -> str | Text'
 
 A schema is a server's, so what is made of it has bounds: parts that are looked at, depth, and length. A
 reference leads to a part of the same schema; nothing is fetched.
@@ -46,8 +46,8 @@ TYPES = {
 
 def signature(name: str, given: Schema, returned: Schema | None, *, field: str = "") -> str:
     """Return the signature of a tool by the schemas of its arguments and of its structured result, or of one
-    `field` of it. A tool without the latter returns a text. Required arguments come first; all are passed by
-    name."""
+    `field` of it. A tool without the latter returns a text, and code gets a long one as a `Text`. Required
+    arguments come first; all are passed by name."""
     shape = shape_of(given)
     properties, required = shape.all_properties(), shape.all_required()
     ordered = [*(key for key in properties if key in required), *(k for k in properties if k not in required)]
@@ -63,6 +63,8 @@ def signature(name: str, given: Schema, returned: Schema | None, *, field: str =
     if returned is not None:
         fields = shape_of(returned).all_properties()
         result = type_of(fields[field] if field else returned, returned, left=left)
+    if "str" in result.split(" | "):
+        result += " | Text"
     shown = f"{name}({', '.join(parts)}) -> {result}"
     return shown if len(shown) <= MAX_SIGNATURE_CHARS else f"{shown[:MAX_SIGNATURE_CHARS]}..."
 

@@ -100,7 +100,7 @@ def test_what_a_server_lists_wrongly_is_left_out_or_has_no_schema() -> None:
 
     [tool] = read_tools("docs", listed_wrongly, ())
 
-    assert (tool.signature, tool.description) == ("docs.a() -> str", "")
+    assert (tool.signature, tool.description) == ("docs.a() -> str | Text", "")
 
 
 def test_words_find_tools_by_name_before_description() -> None:
@@ -112,8 +112,8 @@ def test_words_find_tools_by_name_before_description() -> None:
     catalogue = Catalogue(read_tools("hub", tools, ()))
 
     assert catalogue.find("issues").splitlines() == [
-        *("hub.list_issues() -> str", "    All issues."),
-        *("hub.search() -> str", "    Find pages, issues and users."),
+        *("hub.list_issues() -> str | Text", "    All issues."),
+        *("hub.search() -> str | Text", "    Find pages, issues and users."),
     ]
     assert "--code-allow hub.close" in catalogue.find("close")
     assert catalogue.find("weather") == (

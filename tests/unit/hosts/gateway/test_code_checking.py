@@ -68,7 +68,7 @@ def test_a_mistake_is_told_with_its_line_and_the_right_signature(code: str, prob
     [
         ("x = 1\nawait dcs.find(query='a')", "line 2: there is no server dcs; did you mean docs.find(query"),
         ("await gather(dosc.nothing())", "line 1: there is no server dosc; did you mean docs?"),
-        ("await hub.open_()", "line 1: there is no server hub; did you mean docs.open_() -> str?"),
+        ("await hub.open_()", "line 1: there is no server hub; did you mean docs.open_() -> str | Text?"),
         ("await hub.nothing()", "line 1: there is no server hub; there are: docs, disk"),
         ("[web.find(query=x) for x in y]", "line 1: there is no server web; did you mean docs.find(query"),
     ],

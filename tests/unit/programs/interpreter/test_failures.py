@@ -12,7 +12,7 @@ from tests.unit.programs.interpreter.host import Host, failing, failure
 
 
 def test_a_traceback_has_the_lines_of_the_program_alone(shared: Session):
-    code = "import asyncio\n\ndef count(log):\n    return len(log)\n\ndef main():\n    count(fd(1))\n\nmain()"
+    code = "import asyncio\n\ndef count(log):\n    return [*log]\n\ndef main():\n    count(fd(1))\n\nmain()"
 
     failed = Host("text").run(shared, code)
 
@@ -23,9 +23,9 @@ def test_a_traceback_has_the_lines_of_the_program_alone(shared: Session):
         "  line 7, in main\n"
         "    count(fd(1))\n"
         "  line 4, in count\n"
-        "    return len(log)\n"
-        "TypeError: object of type 'Text' has no len()\n"
-        "Use total_chars, total_lines or total_pages of the Text.",
+        "    return [*log]\n"
+        "TypeError: a Text is iterated by `for line in text` alone; text.splitlines() is a list\n"
+        "A Text is not a str: text() of it is one.",
         keeps_session=True,
     )
 
@@ -112,7 +112,7 @@ def test_an_exception_of_the_host_is_the_codes_own(shared: Session):
         ("super().x", ["no bases"]),
         ("input()", ["without a user"]),
         ("globals()", ["locals()"]),
-        ("fd(1).splitlines()", ["use text().splitlines(...)"]),
+        ("fd(1).strip()", ["use text().strip(...)"]),
         ("fd(1).total", ["total_chars"]),
         ("await fd(1).text()", ["Only ask, spawn, pipe"]),
         ("fd(1) + 'x'", ["text() of it"]),

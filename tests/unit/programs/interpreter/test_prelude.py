@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from fdstore.programs.interpreter.events import Failed, Finished, HostCall
@@ -160,7 +162,7 @@ def test_names_that_a_program_takes_for_itself_harm_nothing():
         ("log.search(3)", "search(pattern): the pattern is a str, not int"),
         ("import re\nlog.search(re.compile('x'))", "the pattern is a str, not"),
         ("log.search('x', max_matches='all')", "max_matches"),
-        ("log.split('\\n')", "to split the characters: text().split('\\n')"),
+        ("log.split('\\n', 1, 2)", "takes one of chars=, lines= or pages="),
         ("log.split()", "takes one of chars=, lines= or pages="),
         ("log.split(5)", "takes one of chars=, lines= or pages="),
         ("log.split(chars=5, lines=5)", "takes one of"),
@@ -192,10 +194,12 @@ def test_names_that_a_program_takes_for_itself_harm_nothing():
         ("await read_log(2 ** 64)", "ints of 64 bits"),
         ("x = []\nx.append(x)\nawait read_log(x)", "nested more than 50 deep"),
         ("Text('fd:1')", "fd('fd:1') returns one"),
-        ("log[0]", "a Text is not indexed"),
-        ("log[:5]", "a Text is not indexed"),
-        ("for line in log: pass", "text().splitlines()"),
-        ("'ERROR' in log", "use search(pattern)"),
+        ("log[0]", "a Text is not indexed, but text[0:500] is a str"),
+        ("list(log)", "`for line in text` alone; text.splitlines() is a list"),
+        ("log.count(3)", "count(sub): what is counted is a str, not int"),
+        ("log.find(log)", "find(sub): what is looked for is a str, not Text"),
+        ("log.startswith(('a', 1))", "startswith(prefix): a prefix is a str, not int"),
+        ("log['a':]", "a place in a Text is an int, not str"),
     ],
 )
 def test_arguments_of_other_types_are_refused_in_words(shared: Session, code: str, says: str):
@@ -222,3 +226,51 @@ def test_a_long_value_is_cut():
     assert ended.value is not None
     assert len(ended.value) < 1_000_100
     assert ended.value.endswith("x... (3000002 characters in all)")
+
+
+TEXTS = ["", "\n", "one\ntwo\n", LOG, "a\r\nb\x0bc\u2028d", "aaaa", "\u00e9\U0001f600" * 9]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "len(t)",
+        "'a' in t, 'ERROR' not in t, '' in t",
+        "t.count('a'), t.count('aa'), t.count(''), t.count('\\n')",
+        "t.find('b'), t.find(''), t.find('a', 1), t.find('a', -2), t.find('', 99), t.find('o', 0, 1)",
+        "t.startswith('o'), t.startswith(('x', 'a')), t.startswith(''), t.startswith(())",
+        "t.endswith('d'), t.endswith(('\\n', 'a')), t.endswith('')",
+        "t[0:5], t[:], t[2:], t[:-1], t[-3:], t[::-1], t[1:9:2], t[5:2]",
+        "t.splitlines(), t.splitlines(True), t.split('o'), t.split('a', 1)",
+        "[line for line in t]",
+        "[(n, line) for n, line in enumerate(t, 1)]",
+        "sum(1 for line in t if 'o' in line)",
+    ],
+)
+def test_a_text_answers_as_its_str_does(shared: Session, code: str, text: str):
+    """Iterated, it has the lines of a file, each with its line feed."""
+    as_lines = code.replace("in t]", "in io.StringIO(t, newline='\\n')]").replace("(t, 1)", "(lines(t), 1)")
+    as_lines = as_lines.replace("in t if", "in lines(t) if")
+    lines = lambda t: list(io.StringIO(t, newline="\n"))  # noqa: E731
+    expected = eval(as_lines, {"t": text, "io": io, "lines": lines})
+
+    ended = Host(text).run(shared, f"t = fd(1)\n{code}")
+
+    assert ended == Finished(repr(expected))
+
+
+@pytest.mark.parametrize("wanted", ["ab", "b" * 9, "a"])
+def test_a_long_text_is_counted_and_searched_in_windows(wanted: str):
+    text = ("x" * 199_995 + "ab" * 9) * 3 + "b" * 9 + "c"
+    code = f"t = fd(1)\nt.count({wanted!r}), t.find({wanted!r}), t.find({wanted!r}, 200000), t.find('c')"
+    with Session() as session:
+        ended = Host(text).run(session, code)
+
+    found = (text.count(wanted), text.find(wanted), text.find(wanted, 200_000), text.find("c"))
+    assert ended == Finished(repr(found))
+
+
+def test_what_a_program_calls_len_is_its_own_until_its_end(shared: Session):
+    assert Host(LOG).run(shared, "len = lambda x: 7\nlen('ab')") == Finished("7")
+    assert Host(LOG).run(shared, "len('ab'), len(fd(1))") == Finished("(2, 30)")
