@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fdstore.cli import output
+from fdstore.cli import output, tables
+from fdstore.cli.colours import paint
 from fdstore.cli.progress import progress
 from fdstore.cli.session import NOTHING_FOUND, CliSession, verb, where_else
+from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_size
 
 if TYPE_CHECKING:
     from fdstore.store.views.finding import Findings
     from fdstore.store.views.word_search import WordMatch
+    from fdstore.text.excerpts import Excerpt
+
+INDENT = "    "
+"""What the line of an excerpt begins with, below that of its match."""
+
+MIN_EXCERPT = 20
 
 
 @verb
@@ -22,8 +30,8 @@ def find(session: CliSession, pattern: str) -> None:
     """Find runs by words of their tasks, answers and errors, processes by id, and texts by source or name.
 
     Words are found in tasks, answers, errors (why a process ended, or a call of it failed) and sources of the
-    500 trees used last: in processes that have all the words, or words that begin so. Words within a text:
-    `fdstore search`.
+    500 trees used last: in processes that have all the words, or words that begin so; the text around them is
+    below each. Words within a text: `fdstore search`.
 
     A name is found by a part of it: ids of processes and their programs, sources, the KEY of name:KEY. With
     `*`, `?` or `[` PATTERN is a glob for the whole name; case is ignored. A content is listed under each
@@ -46,7 +54,7 @@ def find(session: CliSession, pattern: str) -> None:
     if session.as_json:
         output.documents((*found.processes, *found.descriptors, *found.words))
     else:
-        _print(found)
+        _print(pattern, found)
     output.report_unreadable(found.unreadable, as_json=session.as_json)
     if is_empty:
         if not session.as_json:
@@ -56,7 +64,7 @@ def find(session: CliSession, pattern: str) -> None:
         click.get_current_context().exit(NOTHING_FOUND)
 
 
-def _print(found: Findings) -> None:
+def _print(pattern: str, found: Findings) -> None:
     if found.processes:
         rows = [[each.id, each.state, each.program or "-"] for each in found.processes]
         output.table(["PROCESS", "STATE", "PROGRAM"], rows, cut="PROGRAM")
@@ -73,8 +81,32 @@ def _print(found: Findings) -> None:
             output.line()
         rows = [[each.process, each.state, _place(each), each.program or "-"] for each in found.words]
         heads = ["PROCESS", "STATE", "FOUND IN", "PROGRAM"]
-        output.table(heads, rows, cut="PROGRAM", overflow=["FOUND IN"])
+        columns, coloured = output.columns(), output.use_colours()
+        table = tables.table(
+            heads, rows, cut="PROGRAM", overflow=["FOUND IN"], columns=columns, coloured=coloured
+        )
+        head, *lines = table.split("\n")
+        output.print_painted(head)
+        for line, match in zip(lines, found.words, strict=True):
+            output.print_painted(line)
+            if match.excerpt.text:
+                output.print_painted(INDENT + _excerpt(pattern, match.excerpt, columns, coloured=coloured))
 
 
 def _place(found: WordMatch) -> str:
     return f"{found.found_in} of {found.fd}" if found.fd else found.found_in
+
+
+def _excerpt(query: str, excerpt: Excerpt, columns: int | None, *, coloured: bool) -> str:
+    """Return an excerpt as one line, as wide as the terminal, its marks coloured if colours are on."""
+    from fdstore.text.excerpts import excerpt_around
+
+    room = None if columns is None else max(MIN_EXCERPT, columns - len(INDENT))
+    if room is not None and tables.width(excerpt.text) > room:
+        chars = room * len(excerpt.text) // tables.width(excerpt.text)
+        excerpt = excerpt_around(query, excerpt.text, chars - 2)
+    return "".join(
+        paint(shown, "match") if is_marked and coloured else shown
+        for part, is_marked in excerpt.parts
+        for shown in [show_controls(part, keep="")]
+    )

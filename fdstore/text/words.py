@@ -34,7 +34,17 @@ CACHED_CHARS = 200
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _PART = rf"[^\W_{_UNSPACED}]+"
 _RUNS = re.compile(rf"(?P<unspaced>(?:(?=\w)[{_UNSPACED}])+)|{_PART}(?:[._-]+{_PART})*")
+_UNSPACED_CHAR = re.compile(f"[{_UNSPACED}]")
 _LATER_PART = re.compile(r"(?<=[._-])[^._-]")
+
+
+def is_unspaced(char: str) -> bool:
+    """Return whether a character is one of a script that is written without blanks.
+
+    >>> is_unspaced("語"), is_unspaced("w")
+    (True, False)
+    """
+    return _UNSPACED_CHAR.match(char) is not None
 
 
 def words_of(text: str) -> list[str]:

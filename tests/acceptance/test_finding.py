@@ -69,17 +69,26 @@ def test_find_lists_where_the_words_of_tasks_answers_and_errors_are(command, tre
     assert [line.split() for line in words.lines] == [
         ["PROCESS", "STATE", "FOUND", "IN", "PROGRAM"],
         ["triage.2", "exited", "task", "-"],
+        ["Which", "orders", "were", "refunded?"],
         ["triage.2", "exited", "answer", "-"],
+        ["No", "order", "of", "May", "was", "refunded"],
         ["triage.3", "failed", "task", "-"],
+        ["Which", "orders", "were", "refunded?"],
     ]
+    assert words.lines[2].startswith("    Which")
     assert error.document == {
         "process": "triage.3",
         "found_in": "error",
         "fd": None,
         "state": "failed",
         "program": None,
+        "excerpt": {"text": "ValueError: no such column", "marks": [[0, 10]]},
     }
     assert source.lines[1].split() == ["triage", "open", "source", "of", "fd:1", "-"]
+    assert source.lines[2] == "    deploy/Build.log"
+    command.environment.pop("NO_COLOR")
+    painted = command.on_terminal("find", "refunded Order").out
+    assert "Which \x1b[1;31morder\x1b[ms were \x1b[1;31mrefunded\x1b[m?" in painted
     assert command("find", "refunded never").code == 1
 
 

@@ -22,12 +22,7 @@ def task_words(record: str) -> str:
     >>> task_words('{"kind": "brief", "query": "Count the lines.", "preload": ["fd:1"]}')
     'count the lines'
     """
-    with suppress(ValueError, RecursionError):
-        task = msgspec.json.decode(record)
-        if isinstance(task, dict):
-            parts = (task.get(name) for name in ("query", "prompt", "commands"))
-            return joined_words("\n".join(text for part in parts for text in _texts(part)))
-    return ""
+    return joined_words(task_text(record))
 
 
 def error_words(records: Iterable[str]) -> str:
@@ -36,6 +31,22 @@ def error_words(records: Iterable[str]) -> str:
     >>> error_words(['{"kind":"result","call":"a","content":"no such file","is_error":true}'])
     'no such file'
     """
+    text = error_text(records)
+    return joined_words(text) if text else ""
+
+
+def task_text(record: str | bytes) -> str:
+    """Return the text of a task (JSON); "" of a record that has another form."""
+    with suppress(ValueError, RecursionError):
+        task = msgspec.json.decode(record)
+        if isinstance(task, dict):
+            parts = (task.get(name) for name in ("query", "prompt", "commands"))
+            return "\n".join(text for part in parts for text in _texts(part))
+    return ""
+
+
+def error_text(records: Iterable[str]) -> str:
+    """Return the texts of the errors of calls among journal records (JSON), in lines."""
     errors = []
     for record in records:
         if '"is_error":true' not in record:
@@ -44,7 +55,7 @@ def error_words(records: Iterable[str]) -> str:
             result = msgspec.json.decode(record)
             if isinstance(result, dict) and result.get("kind") == "result" and result.get("is_error"):
                 errors += _texts(result.get("content"))
-    return joined_words("\n".join(errors)) if errors else ""
+    return "\n".join(errors)
 
 
 def _texts(part: Any) -> list[str]:

@@ -24,7 +24,9 @@ from fdstore.store.addresses import SCHEME, Address, parse_uri
 from fdstore.store.keys import TreeKeys, in_pieces, is_process, process_keys
 from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable
 from fdstore.store.views.overview import recent_names
+from fdstore.store.views.word_excerpts import FoundPlace, read_excerpts
 from fdstore.store.word_places import KINDS, Kind, WordPlace, place_of
+from fdstore.text.excerpts import Excerpt
 from fdstore.text.words import query_words
 from fdstore.wire.operation import Operation
 
@@ -47,13 +49,14 @@ PLACES_OF_ONE = 5
 class WordMatch(Record, frozen=True, kw_only=True):
     """A process that has the words of a query, with its state and program, and where they are found: in its
     `task`, its `answer`, an `error` (why it ended, or a call of it failed), or the `source` of its descriptor
-    `fd`."""
+    `fd`. `excerpt` is the text around them."""
 
     process: str
     found_in: Kind
     fd: str | None
     state: str
     program: str | None
+    excerpt: Excerpt = Excerpt()
 
     @property
     def place(self) -> str:
@@ -68,6 +71,13 @@ class _Candidate(msgspec.Struct, frozen=True):
     places: dict[WordPlace, set[int]]
 
 
+class _Found(msgspec.Struct, frozen=True):
+    """A match without its excerpt, and where that is to be read."""
+
+    match: WordMatch
+    place: FoundPlace
+
+
 def search(
     prefix: str,
     query: str,
@@ -80,13 +90,13 @@ def search(
     with most of the words.
 
     At most `most` processes of the `MAX_TREES` trees used last are returned. One round trip for the names of
-    the trees, one for each `TREES_AT_ONCE` of them, and one more where something is found. A query without
-    words finds nothing. Keys that cannot be read are added to `damaged`.
+    the trees, one for each `TREES_AT_ONCE` of them and one more where something is found, and those of
+    `read_excerpts`. A query without words finds nothing. Keys that cannot be read are added to `damaged`.
     """
     words = query_words(query)
-    found: list[WordMatch] = []
+    found: list[_Found] = []
     if not words:
-        return found
+        return []
     names = (yield from recent_names(prefix, MAX_TREES)).names
     left = most
     for piece in in_pieces(names, TREES_AT_ONCE):
@@ -96,10 +106,14 @@ def search(
             some, candidates = candidates[:left], candidates[left:]
             there = yield from _look_up(prefix, some, len(words))
             found += there
-            left -= len({each.process for each in there})
+            left -= len({each.match.process for each in there})
         if left <= 0:
             break
-    return found
+    excerpts = yield from read_excerpts(prefix, query, [each.place for each in found])
+    return [
+        msgspec.structs.replace(each.match, excerpt=excerpt)
+        for each, excerpt in zip(found, excerpts, strict=True)
+    ]
 
 
 def _candidates(
@@ -145,7 +159,7 @@ def _order(process: str) -> tuple[int, ...]:
     return tuple(map(int, process.split(".")[1:]))
 
 
-def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation[list[WordMatch]]:
+def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation[list[_Found]]:
     """Return what exists of the candidates, if it has all words. One round trip."""
     keys = [process_keys(prefix, each.process) for each in candidates]
     sources = [[place.fd for place in each.places if place.fd is not None] for each in candidates]
@@ -156,19 +170,26 @@ def _look_up(prefix: str, candidates: list[_Candidate], words: int) -> Operation
         ]
     )
     tables = iter(replies[len(keys) :])
-    found: list[WordMatch] = []
+    found: list[_Found] = []
     for each, record, fds in zip(candidates, replies[: len(keys)], sources, strict=True):
         contents = next(tables) if fds else []
         if isinstance(record, DamagedRecord) or record[0] is None:
             continue
-        held = set() if isinstance(contents, DamagedRecord) else _held(fds, contents)
+        held = {} if isinstance(contents, DamagedRecord) else _held(fds, contents)
         places = {place: has for place, has in each.places.items() if place.fd is None or place.fd in held}
         if not _have_all(places, words):
             continue
         state, program = (show_bytes(value or b"") for value in record)
         found += (
-            WordMatch(
-                process=each.process, found_in=place.kind, fd=place.fd, state=state, program=program or None
+            _Found(
+                WordMatch(
+                    process=each.process,
+                    found_in=place.kind,
+                    fd=place.fd,
+                    state=state,
+                    program=program or None,
+                ),
+                FoundPlace(place, held.get(place.fd or "", b"")),
             )
             for place in _best(places)
         )
@@ -182,8 +203,8 @@ def _best(places: dict[WordPlace, set[int]]) -> list[WordPlace]:
     return sorted(best, key=lambda place: KINDS.index(place.kind))[:PLACES_OF_ONE]
 
 
-def _held(fds: list[str], contents: list[bytes | None]) -> set[str]:
-    return {fd for fd, content in zip(fds, contents, strict=True) if content}
+def _held(fds: list[str], contents: list[bytes | None]) -> dict[str, bytes]:
+    return {fd: content for fd, content in zip(fds, contents, strict=True) if content}
 
 
 def address_in(query: str) -> Address | str | None:

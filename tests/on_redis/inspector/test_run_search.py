@@ -10,6 +10,7 @@ from fdstore.client import Process, Store
 from fdstore.store.processes import processes
 from tests.on_redis.inspector.inspected import Get
 from tests.on_redis.inspector.journals import ready_child
+from tests.on_redis.inspector.run_page import Read
 from tests.round_trips import Tally
 
 
@@ -34,6 +35,23 @@ def test_trees_found_by_words_say_where_and_link_there(get: Get, build: Process)
     assert '<a href="/process/build.1">task of build.1</a>' in page.text
     assert '<a href="/process/notes/fd/1">source of notes fd:1</a>' in page.text
     assert get("/index.json?q=refunds&state=failed").json()["words"].keys() == {"build"}
+
+
+def test_each_place_is_on_a_row_of_its_own_with_the_words_around_it_marked(
+    get: Get, build: Process, store: Store
+) -> None:
+    done = ready_child(build, "Look")
+    store.run(processes.end(done, answer="<i>Twelve</i> refunds were paid"))
+
+    page = Read(get("/?q=refunds").text)
+    html = get("/?q=refunds").text
+
+    assert page.words.count("task of build.1 Count the refunds") == 1
+    assert "Count the <mark>refunds</mark>" in html
+    assert "&lt;i&gt;Twelve&lt;/i&gt; <mark>refunds</mark> were paid" in html
+    assert "<mark>refunds</mark>.csv" in html
+    hits = html.split('<ul class="hits">')[1].split("</ul>")[0]
+    assert hits.count("<li>") == 2
 
 
 def test_parts_of_names_and_patterns_find_trees_and_no_words(get: Get, build: Process) -> None:
@@ -119,5 +137,5 @@ def test_a_search_costs_a_round_trip_for_fifty_trees_and_one_for_what_it_finds(
         costs.append(tally.round_trips)
 
     by_name, in_vain, found = costs
-    # of the names of the trees and their words; the rows of the page are two
-    assert (in_vain, found) == (by_name - 2 + 2, by_name + 3)
+    # of the names of the trees and their words; the rows of the page are two, the text around a word is one
+    assert (in_vain, found) == (by_name - 2 + 2, by_name + 4)

@@ -15,6 +15,7 @@ from fdstore.store.processes import journal, processes
 from fdstore.store.views import finding, overview, word_search
 from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.testing import call, say
+from fdstore.text.excerpts import Excerpt
 from fdstore.tools.process_task import SpawnTask, encode_task
 from tests.on_redis.running_agents import running, tool
 from tests.round_trips import count_round_trips
@@ -46,8 +47,47 @@ def test_each_kind_of_word_is_found_with_its_place(store: Store, build: Process)
     assert places(store, "turns") == ["error of build.2"]
     assert places(store, "nightly") == ["source of build fd:1"]
     assert store.run(search("fdstore", "june")) == [
-        WordMatch(process="build.2", found_in="task", fd=None, state="failed", program=None)
+        WordMatch(
+            process="build.2",
+            found_in="task",
+            fd=None,
+            state="failed",
+            program=None,
+            excerpt=Excerpt(text="Count the refunds of June", marks=((21, 25),)),
+        )
     ]
+
+
+def marked(store: Store, query: str) -> list[str]:
+    """The excerpts of what is found, with the marks as brackets."""
+    return [
+        "".join(f"[{part}]" if is_marked else part for part, is_marked in found.excerpt.parts)
+        for found in store.run(search("fdstore", query))
+    ]
+
+
+def test_each_match_has_the_words_around_it_marked(store: Store, build: Process) -> None:
+    build.put("weekly-plan", "text", source="Editor")
+    failed = encode_entry(Result(call="a", content="<e>\nPermission denied: quota</e>", is_error=True))
+    store.run(journal.append(build.handle, 0, [failed]))
+
+    assert marked(store, "may") == ["Count the refunds of [May]"]
+    assert marked(store, "there refund") == ["[There] are 12 [Refund]s"]
+    assert marked(store, "turns answers") == ["max_[turns]: 5 [answers]"]
+    assert marked(store, "nightly") == ["logs/[nightly]-build.txt"]
+    assert marked(store, "plan") == ["weekly-[plan]"]
+    assert marked(store, "denied") == ["<e> Permission [denied]: quota</e>"]
+
+
+def test_the_beginning_of_a_long_answer_is_read(store: Store, tmp_path: Any) -> None:
+    long = "There are 12 Refunds. " + "They were paid in May. " * 2000
+    with running(store, lambda asked: say(long), tmp_path) as agents:
+        agents.launch("Count")
+        agents.run_all("solo")
+
+    [found] = marked(store, "refunds paid")
+    assert found.startswith("There are 12 [Refunds]. They were [paid] in May.")
+    assert found.endswith("…")
 
 
 def test_a_process_must_have_all_words_and_the_places_with_most_of_them_are_told(
@@ -144,7 +184,7 @@ def test_only_the_trees_used_last_are_searched_some_in_one_round_trip(
 
     newest = store.run(overview.recent_names("fdstore", 4)).names
     assert [each.process for each in found] == newest
-    assert trips == 1 + 2 * 2
+    assert trips == 1 + 2 * 2 + 1  # the last one reads the texts around the words of all
     assert (nothing, trips_in_vain) == ([], 1 + 2)
 
 
