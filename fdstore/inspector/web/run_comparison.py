@@ -48,7 +48,7 @@ class RunFacts(Record, frozen=True, kw_only=True):
 
 def facts_of(whole: WholeTree, now_s: float) -> RunFacts:
     """Return the facts of a run."""
-    root, states = whole.root, whole.states
+    root, states = whole.root, whole.counts.states
     return RunFacts(
         tree=whole.tree.id,
         state=root.state if root else "unreadable",

@@ -57,13 +57,15 @@ class ShownDescriptor(Record, frozen=True, kw_only=True):
 
 
 class RunHead(Record, frozen=True, kw_only=True):
-    """The head of the page; `processes` of `total` are in it. Times are those of Redis, in seconds."""
+    """The head of the page; `processes` of `total` are in it, `asks` of these answer asks. Times are those of
+    Redis, in seconds."""
 
     tree: str
     task: str
     root: ProcessRecord | None
     processes: list[ProcessRecord]
     total: int
+    asks: int
     states: dict[str, int]
     tokens: TokenUsage
     cost: str

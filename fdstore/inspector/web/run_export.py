@@ -141,7 +141,8 @@ class RunExport:
             root=next((each for each in processes if each.id == self.links.name(self._tree)), None),
             processes=processes,
             total=whole.total,
-            states=whole.states,
+            asks=whole.counts.asks,
+            states=whole.counts.states,
             tokens=whole.tokens,
             cost=self.redactor.text(format_costs(whole.processes)),
             bytes=whole.tree.bytes,
@@ -218,7 +219,7 @@ class RunExport:
         processes = self._whole.processes
         in_rows = with_rows(processes)
         read = yield from tracks.read(self.prefix, in_rows)
-        timeline = make_timeline(processes, read)
+        timeline = make_timeline(processes, read, self._whole.total)
         if timeline is None or not timeline.unread:
             timeline = self.texts.timeline(timeline)
         saved = yield from read_saved(self.prefix, in_rows, read)

@@ -82,8 +82,8 @@ def _sum(spans: Sequence[TimelineSpan], now_s: float) -> Sum:
 
 
 class Timeline(Record, frozen=True, kw_only=True):
-    """The rows, how many processes have none since they are too many, and how many records of the others are
-    not read yet."""
+    """The rows, how many processes of the tree have none: they are too many, or have not started; and how
+    many records of the others are not read yet."""
 
     rows: tuple[TimelineRow, ...]
     left_out: int = 0
@@ -104,8 +104,10 @@ def with_rows(processes: Sequence[ProcessRecord]) -> list[ProcessRecord]:
     return [process for process in processes if process.started_at is not None][:MAX_ROWS]
 
 
-def make_timeline(processes: Sequence[ProcessRecord], tracks: Mapping[str, Track]) -> Timeline | None:
-    """Return the timeline of these processes; None if none of them has started."""
+def make_timeline(
+    processes: Sequence[ProcessRecord], tracks: Mapping[str, Track], total: int
+) -> Timeline | None:
+    """Return the timeline of these processes, of `total` of the tree; None if none of them has started."""
     started = with_rows(processes)
     if not started:
         return None
@@ -121,7 +123,7 @@ def make_timeline(processes: Sequence[ProcessRecord], tracks: Mapping[str, Track
         for process in started
     )
     unread = sum(each.unread for each in tracks.values())
-    return Timeline(rows=rows, left_out=len(processes) - len(rows), unread=unread)
+    return Timeline(rows=rows, left_out=total - len(rows), unread=unread)
 
 
 class Box(msgspec.Struct, frozen=True):

@@ -20,10 +20,11 @@ from fdstore.wire.operation import Operation
 
 
 class TreePage(Record, frozen=True, kw_only=True):
-    """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins
-    the next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all,
-    unless it has more than are read for that. `total` is how many can be listed: the questions of a program
-    are one. `others` are the trees used last, `saved` is of the processes of the timeline."""
+    """A tree with some of its processes, in the order of their ids, from the `start`-th on; `next` begins the
+    next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all, unless
+    it has more than are read for that. `total` is how many can be listed: the questions of a call of a
+    program are one, and `asks` is how many of these there are; `live` have not ended. `others` are the trees
+    used last, `saved` is of the processes of the timeline."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -33,6 +34,8 @@ class TreePage(Record, frozen=True, kw_only=True):
     next: int | None
     total: int
     summed: int
+    live: int
+    asks: int
     states: dict[str, int]
     tokens: TokenUsage
     cost: str
@@ -45,7 +48,7 @@ class TreePage(Record, frozen=True, kw_only=True):
 
 def _rows(prefix: str, whole: WholeTree, start: int) -> Operation[list[ProcessRecord]]:
     """Return the processes of a page; those of a tree that was not read to its end by their creation."""
-    if whole.total == len(whole.processes):
+    if whole.is_whole:
         rows = whole.processes[start : start + ROWS]
     else:
         window = yield from shown_tree(prefix, whole.tree.id, start, ROWS)
@@ -75,11 +78,13 @@ async def load(request: PageRequest) -> TreePage:
         next=following if following < whole.total else None,
         total=whole.total,
         summed=len(whole.processes),
-        states=whole.states,
+        live=whole.counts.live if whole.is_whole else whole.tree.live,
+        asks=whole.counts.asks,
+        states=whole.counts.states,
         tokens=whole.tokens,
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
-        timeline=make_timeline(processes, tracks),
+        timeline=make_timeline(processes, tracks, whole.total),
         others=tuple(others),
         saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
         now_s=now_s,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from functools import cached_property
 
 import msgspec
 
 from fdstore.model.records import ProcessRecord, TokenUsage, TreeRecord
 from fdstore.store.keys import TreeKeys
-from fdstore.store.views.shown_processes import shown_tree
+from fdstore.store.views.shown_processes import ProcessCounts, count_processes, shown_tree
 from fdstore.wire.operation import Operation
 
 MAX_SUMMED = 10_000
@@ -20,7 +20,7 @@ def order(process: ProcessRecord) -> tuple[int, ...]:
     return tuple(int(number) for number in process.id.split(".")[1:])
 
 
-class WholeTree(msgspec.Struct, frozen=True):
+class WholeTree(msgspec.Struct, frozen=True, dict=True):
     """A tree, its processes in order, and how many there are; not all, if that is more than `MAX_SUMMED`."""
 
     tree: TreeRecord
@@ -32,9 +32,14 @@ class WholeTree(msgspec.Struct, frozen=True):
         return next((each for each in self.processes if each.id == self.tree.id), None)
 
     @property
-    def states(self) -> dict[str, int]:
-        """The number of processes in each state."""
-        return dict(Counter(each.state for each in self.processes))
+    def is_whole(self) -> bool:
+        """Whether all processes of the tree were read."""
+        return self.total == len(self.processes)
+
+    @cached_property
+    def counts(self) -> ProcessCounts:
+        """How many of the processes that were read there are, in each state."""
+        return count_processes(self.processes)
 
     @property
     def tokens(self) -> TokenUsage:

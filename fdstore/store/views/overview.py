@@ -16,6 +16,7 @@ from fdstore.store.hashes import Hash
 from fdstore.store.keys import TreeKeys, is_root, member_of
 from fdstore.store.record_format import replies_or_damage
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
+from fdstore.store.views.shown_processes import count_processes
 from fdstore.wire.operation import Batch, Operation
 from fdstore.wire.scripts import text
 
@@ -30,6 +31,9 @@ class _Process(TokenUsage, frozen=True, kw_only=True):
     """What is summed over the processes of a tree. The page of a tree names a damaged one."""
 
     state: str = "unreadable"
+    kind: str | None = None
+    parent: str | None = None
+    call: str | None = None
     program: str | None = None
     losses: Count = 0
     price: ModelPrice | None = None
@@ -51,8 +55,9 @@ _NO_ROOT: _Fields = [None] * len(_ROOT.names)
 
 class TreeSummary(Record, frozen=True, kw_only=True):
     """One tree: its size, its processes by state, and of its root the program, the first line of its task,
-    the state and why it has that, when it started and when it ended (None: not yet). `counted` is how many
-    of its processes are counted in `states`, `tokens`, `costs` (by currency) and `losses`."""
+    the state and why it has that, when it started and when it ended (None: not yet). Of its `processes`,
+    `asks` answer asks, one for each call; `counted` of them are counted in `states`, `tokens`, `costs` (by
+    currency) and `losses`."""
 
     tree: str
     program: str | None
@@ -64,6 +69,7 @@ class TreeSummary(Record, frozen=True, kw_only=True):
     programs: tuple[str, ...]
     counted: int
     processes: int
+    asks: int
     live: int
     contents: int
     bytes: int
@@ -138,14 +144,13 @@ def summaries(
 
 
 def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeSummary:
-    states: dict[str, int] = {}
     programs: dict[str, None] = {}
     costs: dict[str, float] = {}
     tokens = losses = 0
     root_state, root_program = "unreadable", None
-    for number, reply in enumerate(processes):
-        each = _PROCESS.decode_readable(reply)
-        states[each.state] = states.get(each.state, 0) + 1
+    read = [_PROCESS.decode_readable(reply) for reply in processes]
+    shown = count_processes(read)
+    for number, each in enumerate(read):
         if each.program:
             programs[each.program] = None
         losses += each.losses
@@ -158,10 +163,11 @@ def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeS
         tree=tree.id,
         program=root_program,
         state=root_state,
-        states=states,
+        states=shown.states,
         programs=tuple(programs),
-        counted=len(processes),
-        processes=tree.processes,
+        counted=shown.total,
+        processes=tree.processes + shown.asks,
+        asks=shown.asks,
         live=tree.live,
         contents=tree.fds,
         bytes=tree.bytes,

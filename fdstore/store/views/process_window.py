@@ -95,10 +95,11 @@ def descriptor_names(keys: ProcessKeys) -> Operation[tuple[str, ...]]:
 
 
 class Children(Record, frozen=True, kw_only=True):
-    """The last children of a process, oldest first, and how many it created."""
+    """The last children of a process, oldest first, and how many it has created, the lanes of a call as one;
+    None if that are more than are looked at."""
 
     children: list[ProcessRecord]
-    created: int
+    total: int | None
 
 
 def children_of(keys: ProcessKeys, next_child: int) -> Operation[Children]:
@@ -117,4 +118,5 @@ def children_of(keys: ProcessKeys, next_child: int) -> Operation[Children]:
             except DamagedRecord:
                 continue  # the page of the tree names it
     folded = yield from fold_lanes(keys.tree.prefix, found)
-    return Children(children=folded, created=next_child - 1)
+    lanes = len(found) - len(folded)
+    return Children(children=folded, total=next_child - 1 - lanes if next_child - 1 <= MAX_CHILDREN else None)

@@ -7,18 +7,73 @@ asks are done, with the tokens of all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
-from fdstore.model.lifecycle import ProcessState
-from fdstore.model.records import TOKEN_COUNTS, AskCounts, ProcessRecord, TokenUsage, TreeRecord
+from fdstore.model.lifecycle import ENDED, ProcessState
+from fdstore.model.records import TOKEN_COUNTS, AskCounts, ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.store.keys import is_process
 from fdstore.store.processes.asks import read_counts
 from fdstore.store.processes.process_records import tree_record
 from fdstore.wire.operation import Operation
 
 FOLDED: tuple[ProcessState, ...] = ("running", "ready", "waiting", "open", "failed", "cancelled", "exited")
+
+
+class Counted(Protocol):
+    """What is counted: a process as it is stored, or as people see it."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def parent(self) -> str | None: ...
+    @property
+    def call(self) -> str | None: ...
+
+
+class ProcessCounts(Record, frozen=True, kw_only=True):
+    """How many processes people see: in `total`, and in each state. Of these, `asks` answer asks, one for
+    each call; the store counts them in no limit of a tree."""
+
+    total: int
+    asks: int
+    states: dict[str, int]
+
+    @property
+    def live(self) -> int:
+        """The number of those that have not ended."""
+        return self.total - sum(self.states.get(state, 0) for state in (*ENDED, "unreadable"))
+
+
+def count_processes(processes: Iterable[Counted]) -> ProcessCounts:
+    """Count these processes, the lanes of a call as one: whatever shows a number of processes has it from
+    here.
+
+    >>> stored = [ProcessRecord(id="t", state="exited")]
+    >>> stored += [ProcessRecord(id=f"t.{n}", state="exited", kind="asks", call="a") for n in (1, 2)]
+    >>> count_processes(stored)
+    ProcessCounts(total=2, asks=1, states={'exited': 2})
+    """
+    states = Counter[str]()
+    lanes: dict[tuple[str | None, str | None], list[str]] = {}
+    for each in processes:
+        if each.kind == "asks":
+            lanes.setdefault((each.parent, each.call), []).append(each.state)
+        else:
+            states[each.state] += 1
+    states.update(min(group, key=_rank) for group in lanes.values())
+    return ProcessCounts(total=states.total(), asks=len(lanes), states=dict(states))
+
+
+def _rank(state: str) -> int:
+    """Return the place of a state among those of lanes of which one is shown; the last, if it is
+    unreadable."""
+    return FOLDED.index(state) if state in FOLDED else len(FOLDED)
 
 
 def shown_tree(prefix: str, tree: str, start: int = 0, count: int | None = None) -> Operation[TreeRecord]:
@@ -51,7 +106,7 @@ def fold_lanes(prefix: str, processes: Sequence[ProcessRecord]) -> Operation[lis
 def _fold(lanes: list[ProcessRecord], counts: AskCounts | None) -> ProcessRecord:
     """Return one record for all lanes of a call: of the one that is furthest from its end, with the tokens of
     all."""
-    shown = min(lanes, key=lambda each: FOLDED.index(each.state))
+    shown = min(lanes, key=lambda each: _rank(each.state))
     ended = [each.ended_at for each in lanes]
     used = sum(lanes, start=TokenUsage())
     return msgspec.structs.replace(

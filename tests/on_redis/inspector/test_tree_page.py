@@ -22,6 +22,7 @@ from fdstore.store.processes.asks import Ask, AskPart, AskSettings, start
 from fdstore.wire.operation import Operation
 from tests.on_redis.inspector.inspected import Get, Inspect, walk
 from tests.on_redis.inspector.journals import SHORT, answer, converse, ready_child
+from tests.on_redis.inspector.run_page import Read, export
 from tests.round_trips import Tally
 from tests.thorough import thorough
 
@@ -97,6 +98,35 @@ def test_the_sums_of_a_large_tree_are_those_of_ps_and_du(
         assert (page["total"], page["summed"]) == (count + 1, count + 1)
     limits = {each["name"]: each["used"] for each in last.json()["limits"]}
     assert limits["tree_depth"] == 2
+
+
+def test_all_numbers_of_processes_agree_on_each_page_also_where_lanes_answer_asks(
+    get: Get, store: Store, proc: Process
+) -> None:
+    proc.create("x")
+    store.run(processes.end(ready_child(proc), "failed"))
+    for call, count in (("t1", 60), ("t2", 3)):
+        asked = [Ask(number, "Which?", [AskPart("fd:1")]) for number in range(count)]
+        store.run(start(proc.handle, call, asked, AskSettings(model="any", at_once=50)))
+
+    tree, page, twin = get("/tree/triage", "/tree/triage.json", "/index.json")
+    one, listed, family = get("/process/triage", "/", "/process/triage.json")
+
+    data, [summary] = page.json(), twin.json()["trees"]
+    assert len(store.tree("triage").members) == 5
+    assert data["total"] == len(data["processes"]) == sum(data["states"].values()) == 4
+    assert data["states"] == summary["states"] == {"open": 1, "failed": 1, "ready": 2}
+    assert (summary["processes"], summary["counted"], summary["asks"]) == (4, 4, 2)
+    assert (data["asks"], data["live"]) == (2, 3)
+    assert (len(data["timeline"]["rows"]), data["timeline"]["left_out"]) == (4, 0)
+    assert "Processes 4 2 and 2 that answer asks, 3 not ended" in Read(tree.text).words
+    assert 'title="2 and 2 that answer asks"' in listed.text
+    assert family.json()["children"]["total"] == 3
+    assert "Children 3" in Read(one.text).words
+    limits = {each["name"]: each["used"] for each in data["limits"]}
+    assert limits["tree_processes"] == data["total"] - data["asks"]
+    exported = Read(export(store, "triage")).words
+    assert "Processes 4 2 and 2 that answer asks" in exported
 
 
 def test_all_processes_of_a_large_tree_are_on_its_pages_once(

@@ -100,7 +100,7 @@ def test_no_text_of_the_timeline_has_a_match(program, label, given):
     track = Track(process)
     track._spans = [TimelineSpan(kind="call", label=label, at=1.0, until=1.5, position=1)]
 
-    [row] = texts(given).timeline(make_timeline([process], {"triage": track})).rows
+    [row] = texts(given).timeline(make_timeline([process], {"triage": track}, 1)).rows
 
     assert leaks([row.program, row.spans], given) == []
 
