@@ -100,6 +100,21 @@ def test_the_sums_of_a_large_tree_are_those_of_ps_and_du(
     assert limits["tree_depth"] == 2
 
 
+def test_only_a_process_that_has_lost_a_worker_says_which_attempt_it_is_at(
+    get: Get, store: Store, proc: Process, execute: Any
+) -> None:
+    parked, lost = ready_child(proc), ready_child(proc)
+    execute("HSET", parked.keys.record, "attempt", "3")
+    execute("HSET", lost.keys.record, "attempt", "2", "losses", "1")
+
+    tree, of_parked, of_lost = get("/tree/triage", f"/process/{parked.id}", f"/process/{lost.id}")
+
+    for page in (tree.text, of_lost.text, export(store, "triage")):
+        words = Read(page).words
+        assert ("1 loss, attempt 2" in words, "attempt 3" in words.lower()) == (True, False)
+    assert "Attempt" not in Read(of_parked.text).words
+
+
 def test_all_numbers_of_processes_agree_on_each_page_also_where_lanes_answer_asks(
     get: Get, store: Store, proc: Process
 ) -> None:
