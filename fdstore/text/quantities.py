@@ -79,12 +79,17 @@ def format_costs(processes: Iterable[ProcessRecord]) -> str:
     >>> format_costs([ProcessRecord(id="a", state="exited", price=price, input_tokens=70_000)])
     '0.21 USD'
     """
+    return format_sums(sum_costs(processes))
+
+
+def sum_costs(processes: Iterable[ProcessRecord]) -> dict[str, float]:
+    """Return what processes have cost together, by currency."""
     sums: dict[str, float] = {}
     for process in processes:
         if process.price is not None:
             currency = process.price.currency
             sums[currency] = sums.get(currency, 0.0) + process.price.cost(process)
-    return format_sums(sums)
+    return sums
 
 
 def format_sums(sums: Mapping[str, float]) -> str:

@@ -14,13 +14,20 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import Any, Literal
 
+import msgspec
+
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.steps import Step, make_steps
 from fdstore.inspector.web.whole_tree import WholeTree
 from fdstore.model.records import ProcessRecord, Record, TokenUsage
-from fdstore.text.quantities import format_costs, format_size, precise_duration
+from fdstore.text.quantities import format_size, format_sums, precise_duration, sum_costs
 
 Unit = Literal["", "s", "bytes"]
+
+Verdict = Literal["", "better", "worse"]
+"""What a difference means for the second run: it took less, or failed less; "" of one that is neither."""
+
+FAILED, DID_NOT_FAIL = "it failed", "it did not fail"
 
 LEAST_S, LEAST_SHARE = 0.5, 0.1
 """A process took longer or shorter if it did by so many seconds and this share."""
@@ -37,7 +44,7 @@ class RunFacts(Record, frozen=True, kw_only=True):
     started_at: float | None
     duration_s: float | None
     tokens: TokenUsage
-    cost: str
+    costs: dict[str, float]
     processes: int
     failed: int
     losses: int
@@ -57,7 +64,7 @@ def facts_of(whole: WholeTree, now_s: float) -> RunFacts:
         started_at=root.started_at if root else None,
         duration_s=None if root is None else duration_of(root, now_s),
         tokens=whole.tokens,
-        cost=format_costs(whole.processes),
+        costs=sum_costs(whole.processes),
         processes=whole.total,
         failed=states.get("failed", 0),
         losses=sum(each.losses for each in whole.processes),
@@ -76,35 +83,57 @@ def duration_of(process: ProcessRecord, now_s: float) -> float | None:
 
 class FactPair(Record, frozen=True, kw_only=True):
     """One fact of both runs, a text or a number of `unit`, and how the second one differs ("": it does
-    not)."""
+    not), with what that means."""
 
     name: str
     a: str | float | None
     b: str | float | None
     unit: Unit = ""
     difference: str = ""
+    verdict: Verdict = ""
 
 
 def compare_facts(a: RunFacts, b: RunFacts) -> list[FactPair]:
     """Return the facts of two runs side by side."""
     return [
-        _texts("State", a.state, b.state),
+        _texts("State", a.state, b.state, _verdict(a.state == "failed", b.state == "failed")),
         _texts("Reason", a.reason, b.reason),
         _texts("Program", a.program, b.program),
-        _numbers("Took", a.duration_s, b.duration_s, "s"),
-        _numbers("Tokens in", a.tokens.input_tokens, b.tokens.input_tokens),
-        _numbers("Tokens out", a.tokens.output_tokens, b.tokens.output_tokens),
-        _texts("Cost", a.cost, b.cost),
+        _fewer_is_better("Took", a.duration_s, b.duration_s, "s"),
+        _fewer_is_better("Tokens in", a.tokens.input_tokens, b.tokens.input_tokens),
+        _fewer_is_better("Tokens out", a.tokens.output_tokens, b.tokens.output_tokens),
+        _costs(a.costs, b.costs),
         _numbers("Processes", a.processes, b.processes),
-        _numbers("Failed processes", a.failed, b.failed),
-        _numbers("Losses", a.losses, b.losses),
+        _fewer_is_better("Failed processes", a.failed, b.failed),
+        _fewer_is_better("Losses", a.losses, b.losses),
         _numbers("Stored", a.bytes, b.bytes, "bytes"),
         _numbers("Contents", a.contents, b.contents),
     ]
 
 
-def _texts(name: str, a: str, b: str) -> FactPair:
-    return FactPair(name=name, a=a, b=b, difference="" if a == b else "differs")
+def _texts(name: str, a: str, b: str, verdict: Verdict = "") -> FactPair:
+    return FactPair(name=name, a=a, b=b, difference="" if a == b else "differs", verdict=verdict)
+
+
+def _costs(a: dict[str, float], b: dict[str, float]) -> FactPair:
+    """Return what both have cost; costs of different currencies are not compared."""
+    shown = _texts("Cost", format_sums(a), format_sums(b))
+    if not shown.difference or a.keys() != b.keys() or len(a) != 1:
+        return shown
+    [(currency, before)], [after] = a.items(), b.values()
+    said = f"{format_sums({currency: abs(after - before)})} {'more' if after > before else 'less'}"
+    return msgspec.structs.replace(shown, difference=said, verdict=_verdict(before, after))
+
+
+def _fewer_is_better(name: str, a: float | None, b: float | None, unit: Unit = "") -> FactPair:
+    pair = _numbers(name, a, b, unit)
+    if a is None or b is None:
+        return pair
+    return msgspec.structs.replace(pair, verdict=_verdict(a, b))
+
+
+def _verdict(a: float, b: float) -> Verdict:
+    return "" if a == b else "worse" if b > a else "better"
 
 
 def _numbers(name: str, a: float | None, b: float | None, unit: Unit = "") -> FactPair:
@@ -139,14 +168,21 @@ class ProcessFacts(Record, frozen=True, kw_only=True):
     losses: int
 
 
+class Difference(Record, frozen=True, kw_only=True):
+    """How the second of two processes differs, in words, and what that means."""
+
+    text: str
+    verdict: Verdict = ""
+
+
 class ProcessPair(Record, frozen=True, kw_only=True):
     """The processes of both runs with the same numbers, such as ".2.1" ("" for the roots); None where there
-    is none. `differences` are in words."""
+    is none."""
 
     path: str
     a: ProcessFacts | None
     b: ProcessFacts | None
-    differences: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
 
 def pair_processes(a: WholeTree, b: WholeTree, now_s: float) -> list[ProcessPair]:
@@ -186,22 +222,26 @@ def _process(process: ProcessRecord, now_s: float) -> ProcessFacts:
     )
 
 
-def _differences(a: ProcessFacts | None, b: ProcessFacts | None, names: tuple[str, str]) -> list[str]:
+def _differences(a: ProcessFacts | None, b: ProcessFacts | None, names: tuple[str, str]) -> list[Difference]:
     if a is None or b is None:
-        return [f"only in {names[a is None]}"]
-    found = []
+        return [Difference(text=f"only in {names[a is None]}")]
+    found: list[Difference] = []
+
+    def differs(text: str, verdict: Verdict = "") -> None:
+        found.append(Difference(text=text, verdict=verdict))
+
     if a.state != b.state:
-        found.append(f"{b.state}, not {a.state}")
+        differs(f"{b.state}, not {a.state}", _verdict(a.state == "failed", b.state == "failed"))
     if a.program != b.program:
-        found.append("another program")
+        differs("another program")
     if a.duration_s is not None and b.duration_s is not None:
         by = abs(a.duration_s - b.duration_s)
         if by >= LEAST_S and by >= LEAST_SHARE * max(a.duration_s, b.duration_s):
-            found.append(more_or_less(a.duration_s, b.duration_s, "s"))
+            differs(more_or_less(a.duration_s, b.duration_s, "s"), _verdict(a.duration_s, b.duration_s))
     if a.tokens != b.tokens:
-        found.append(f"tokens: {more_or_less(a.tokens, b.tokens)}")
+        differs(f"tokens: {more_or_less(a.tokens, b.tokens)}", _verdict(a.tokens, b.tokens))
     if a.losses != b.losses:
-        found.append(f"losses: {more_or_less(a.losses, b.losses)}")
+        differs(f"losses: {more_or_less(a.losses, b.losses)}", _verdict(a.losses, b.losses))
     return found
 
 
@@ -221,6 +261,11 @@ class StepPair(Record, frozen=True, kw_only=True):
     a: Step | None
     b: Step | None
     difference: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the difference means: a call of the same that failed is worse."""
+        return "worse" if self.difference == FAILED else "better" if self.difference == DID_NOT_FAIL else ""
 
 
 class StepBlock(Record, frozen=True, kw_only=True):
@@ -292,5 +337,5 @@ class _Aligner:
         if a is None or b is None:
             return "" if a is b else "only one has a result"
         if a.is_error != b.is_error:
-            return "it failed" if b.is_error else "it did not fail"
+            return FAILED if b.is_error else DID_NOT_FAIL
         return "" if self._are_equal(a, b) else "another result"

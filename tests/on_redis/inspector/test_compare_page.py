@@ -11,6 +11,7 @@ from fdstore.client import Store
 from fdstore.inspector.web import compare
 from tests.on_redis.inspector.inspected import Get, walk
 from tests.on_redis.inspector.journals import SHORT, answer, converse, failed_child
+from tests.on_redis.inspector.run_page import Read
 
 
 @pytest.fixture
@@ -41,12 +42,18 @@ def test_two_runs_are_compared_by_facts_processes_and_steps(get: Get, two_runs: 
         "100 B less",
     )
     assert facts["State"] == ""
-    paths = {each["path"]: each["differences"] for each in found["processes"]}
+    paths = {each["path"]: [said["text"] for said in each["differences"]] for each in found["processes"]}
     assert (paths[""], paths[".2"]) == ([], ["only in tuesday"])
     said = [[pair["difference"] for pair in block["pairs"]] for block in found["steps"]]
     assert said == [["", ""], ["it did not fail", "other words", "only in tuesday"]]
     assert page.status_code == 200
     assert "2 equal steps" in page.text
+    words = Read(page.text).words
+    assert "worse: 1 more" in words
+    assert "better: it did not fail" in words
+    assert 'class="differs is-worse"' in page.text
+    assert 'class="differs is-better"' in page.text
+    assert '<b class="differs">100 B less</b>' in page.text
     assert 'href="/process/tuesday.2"' in page.text
     assert 'href="?a=tuesday&amp;b=monday"' in page.text
 

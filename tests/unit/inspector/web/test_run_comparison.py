@@ -20,7 +20,7 @@ from fdstore.inspector.web.run_comparison import (
     steps_of,
 )
 from fdstore.inspector.web.whole_tree import WholeTree
-from fdstore.model.records import ProcessRecord, TreeLimits, TreeRecord
+from fdstore.model.records import ModelPrice, ProcessRecord, TreeLimits, TreeRecord
 
 
 def call(tool: str, arguments: Any = None, result: str | None = "ok", *, is_error: bool = False) -> Step:
@@ -177,6 +177,58 @@ def test_facts_of_two_runs_say_how_the_second_one_differs():
     assert (pairs["Took"].a, pairs["Took"].b, pairs["Took"].unit) == (1.0, 3.5, "s")
 
 
+def test_what_takes_or_fails_less_is_better_and_other_differences_are_neither():
+    price = ModelPrice(input=1.0, output=1.0, currency="USD")
+    before = process("one", input_tokens=5_000_000, output_tokens=20, price=price)
+    after = process("two", 3.5, input_tokens=4_000_000, output_tokens=30, price=price, reason="done")
+    a = run("one", before, process("one.1", state="failed", losses=1))
+    b = run("two", after, process("two.1", program="other"), bytes=4100)
+
+    facts = {each.name: each for each in compare_facts(facts_of(a, 99.0), facts_of(b, 99.0))}
+    [root, child] = pair_processes(a, b, 99.0)
+
+    assert {name: each.verdict for name, each in facts.items() if each.difference} == {
+        "Reason": "",
+        "Took": "worse",
+        "Tokens in": "better",
+        "Tokens out": "worse",
+        "Cost": "better",
+        "Failed processes": "better",
+        "Losses": "better",
+        "Stored": "",
+    }
+    assert facts["Cost"].difference == "1.00 USD less"
+    assert {each.text: each.verdict for each in (*root.differences, *child.differences)} == {
+        "2.5 s longer": "worse",
+        "tokens: 999,990 fewer": "better",
+        "exited, not failed": "better",
+        "another program": "",
+        "losses: 1 fewer": "better",
+    }
+
+
+def test_costs_of_other_currencies_differ_and_are_not_judged():
+    def priced(name: str, currency: str) -> WholeTree:
+        price = ModelPrice(input=1.0, output=1.0, currency=currency)
+        return run(name, process(name, input_tokens=1_000_000, price=price))
+
+    [cost] = [
+        each
+        for each in compare_facts(facts_of(priced("a", "USD"), 9.0), facts_of(priced("b", "EUR"), 9.0))
+        if each.name == "Cost"
+    ]
+
+    assert (cost.a, cost.b, cost.difference, cost.verdict) == ("1.00 USD", "1.00 EUR", "differs", "")
+
+
+def test_a_step_that_failed_in_one_run_alone_is_worse_or_better():
+    for failed_in_b in (True, False):
+        [block] = align_steps(
+            [call("put", is_error=not failed_in_b)], [call("put", is_error=failed_in_b)], ("a", "b")
+        )
+        assert [pair.verdict for pair in block.pairs] == ["worse" if failed_in_b else "better"]
+
+
 def test_processes_are_aligned_by_their_numbers():
     a = run("one", process("one"), *(process(f"one.{number}") for number in (2, 10)), process("one.2.1"))
     b = run(
@@ -188,7 +240,7 @@ def test_processes_are_aligned_by_their_numbers():
 
     pairs = pair_processes(a, b, 99.0)
 
-    assert [(each.path, each.differences) for each in pairs] == [
+    assert [(each.path, tuple(said.text for said in each.differences)) for each in pairs] == [
         ("", ()),
         (".2", ("failed, not exited", "another program", "8.0 s longer", "tokens: 5 more", "losses: 2 more")),
         (".2.1", ("only in one",)),
