@@ -1,8 +1,8 @@
 """The pane of a process page: its steps as rows, one of them chosen, whose input and output are shown. Pure.
 
 The URL says which step is chosen (`at=POS-PART`, those of any of its entries). Without it that is the first
-error of a process that failed, and else the last step before its end, so the page of a run that goes on
-follows it.
+error of a process that failed, or where only errors are listed, and else the last step before its end, so the
+page of a run that goes on follows it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ def position_in(at: str) -> int | None:
     return None if found is None else int(found[1])
 
 
-def choose(steps: Sequence[Step], at: str, *, is_failed: bool) -> Step | None:
+def choose(steps: Sequence[Step], at: str, *, errors_first: bool) -> Step | None:
     """Return the step with the entry `at`; None if there is none. Without `at`, return the first error if
-    the process failed, and else the last step, if possible one that is not the end of the process."""
+    there is one and `errors_first`, and else the last step, if possible one that is not the end of the
+    process."""
     if at:
         named = tuple(map(int, at.split("-")))
         return next(
             (step for step in steps if any((each.position, each.part) == named for each in step.entries)),
             None,
         )
-    errors = (step for step in steps if is_failed and step.is_error)
+    errors = (step for step in steps if errors_first and step.is_error)
     before_end = (step for step in reversed(steps) if step.entry.kind != "end")
     return next(errors, None) or next(before_end, None) or (steps[-1] if steps else None)
 

@@ -82,7 +82,7 @@ class ProcessPage(Record, frozen=True, kw_only=True, dict=True):
     @property
     def chosen(self) -> Step | None:
         """The step that the pane shows."""
-        return choose(self.all_steps, self.at, is_failed=self.process.state == "failed")
+        return choose(self.all_steps, self.at, errors_first=False)
 
 
 def wants_raw(request: PageRequest) -> bool:
@@ -95,12 +95,13 @@ async def load(request: PageRequest) -> ProcessPage:
     store, process = request.store, request.argument("id")
     page = await load_records(request, process)
     steps = make_steps(page.entries)
-    at, is_failed = request.query("at"), page.process.state == "failed"
-    chosen = choose(steps, at, is_failed=is_failed)
+    at, errors_only = request.query("at"), request.choice("errors", ("1",)) == "1"
+    errors_first = errors_only or page.process.state == "failed"
+    chosen = choose(steps, at, errors_first=errors_first)
     if chosen is None and at and position_in(at) != page.length:
         raise NotFound(f"step {at} of these records of process {process}")
     if chosen is None:  # it will be the next record, such as that of a call in progress
-        chosen = choose(steps, "", is_failed=is_failed)
+        chosen = choose(steps, "", errors_first=errors_first)
     [process_now] = await store.run(explained(store.prefix, [page.process]))
     keys = process_keys(store.prefix, process)
     before = request.number("fds_before", 0)
@@ -128,7 +129,7 @@ async def load(request: PageRequest) -> ProcessPage:
         children=await store.run(children_of(keys, page.process.next_child)),
         at="" if chosen is None else chosen.key,
         errors=sum(each.is_error for each in steps),
-        errors_only=request.choice("errors", ("1",)) == "1",
+        errors_only=errors_only,
         raw=wants_raw(request),
         saved=await store.run(read_saved(store.prefix, [process_now], tracks)),
         now_s=page.now,

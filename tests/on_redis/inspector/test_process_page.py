@@ -277,6 +277,19 @@ def test_the_pane_shows_the_first_error_of_a_failed_process_and_else_the_last_st
     assert rows[0][0] == "?at=0-0#pane"
 
 
+def test_errors_only_chooses_the_first_error_of_a_process_that_did_not_fail(get: Get, proc: Process) -> None:
+    converse(proc, *SHORT)
+
+    whole, errors = get("/process/triage.json", "/process/triage.json?errors=1")
+    page = get("/process/triage?errors=1").text
+
+    [first] = [each for each in errors.json()["entries"] if each.get("is_error")]
+    call = next(each for each in errors.json()["entries"] if each.get("call") == first["call"])
+    assert whole.json()["at"] != errors.json()["at"] == f"{call['position']}-{call['part']}"
+    assert page.count('aria-current="true"') == 1
+    assert "no such host" in page.split('id="output"')[1].split("</div>")[0]
+
+
 def test_errors_only_leaves_out_all_other_steps(get: Get, proc: Process) -> None:
     converse(proc, Start(system="", content="Summarize."), *spawns(40, failed=(3, 9)))
 

@@ -43,23 +43,23 @@ STEPS = make_steps(
 
 
 def test_the_first_error_of_a_failed_process_is_shown_and_else_the_last_step() -> None:
-    assert choose(STEPS, "", is_failed=True) == STEPS[2]
-    assert choose(STEPS, "", is_failed=False) == STEPS[-1]
-    assert choose(STEPS[:2], "", is_failed=True) == STEPS[1]
-    assert choose((), "", is_failed=True) is None
+    assert choose(STEPS, "", errors_first=True) == STEPS[2]
+    assert choose(STEPS, "", errors_first=False) == STEPS[-1]
+    assert choose(STEPS[:2], "", errors_first=True) == STEPS[1]
+    assert choose((), "", errors_first=True) is None
 
 
 def test_of_a_process_that_ended_well_its_last_answer_is_shown() -> None:
     end = make_steps([entry(7, "end", state="exited")])
 
-    assert choose((*STEPS, *end), "", is_failed=False) == STEPS[-1]
-    assert choose(end, "", is_failed=False) == end[0]
+    assert choose((*STEPS, *end), "", errors_first=False) == STEPS[-1]
+    assert choose(end, "", errors_first=False) == end[0]
 
 
 def test_a_step_is_named_by_each_of_its_entries() -> None:
-    assert choose(STEPS, "2-0", is_failed=True) == choose(STEPS, "3-0", is_failed=True) == STEPS[1]
-    assert choose(STEPS, "002-0", is_failed=True) == STEPS[1]
-    assert choose(STEPS, "3-1", is_failed=True) is None
+    assert choose(STEPS, "2-0", errors_first=True) == choose(STEPS, "3-0", errors_first=True) == STEPS[1]
+    assert choose(STEPS, "002-0", errors_first=True) == STEPS[1]
+    assert choose(STEPS, "3-1", errors_first=True) is None
 
 
 @pytest.mark.parametrize(
