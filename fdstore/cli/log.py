@@ -107,10 +107,10 @@ def _print_outcome(store: Store, process: str) -> None:
         whole = store.run(whole_tree(store.prefix, process))
     except (NotFound, NewerFormat, DamagedRecord):
         return  # the conversation says so
-    root = whole.root
-    if root is None or not root.program or root.state not in ENDED:
+    run = whole.run
+    if run is None or run.state not in ENDED:
         return
-    found = store.run(outcome_of(store.prefix, root, whole.processes, root.ended_at or 0.0))
+    found = store.run(outcome_of(store.prefix, run, whole.processes, run.ended_at or 0.0))
     for line in outcome_lines(found, columns=output.columns(), coloured=output.use_colours()):
         output.print_painted(line)
 

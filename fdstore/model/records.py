@@ -267,7 +267,8 @@ class ProcessRecord(TokenUsage, frozen=True, kw_only=True):
     pipeline (`kind`) output, stderr, and each tee; a process of kind `asks` asks a model for its parent, and
     is not counted in the processes of its tree: `call` is the tool call whose questions it asks. Views show
     all such processes of a call as one, with the counts of its `asks`. `task` is the first line of an agent's
-    task. The tokens are those of an agent's own answers, `price` is what its program says of the model."""
+    task; a process that holds the texts of questions has that of the last one. The tokens are those of an
+    agent's own answers, `price` is what its program says of the model."""
 
     id: str
     state: ProcessState

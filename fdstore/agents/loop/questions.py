@@ -128,13 +128,14 @@ def launch_question(
     earlier: Sequence[Earlier] = (),
     variables: Sequence[str] = (),
 ) -> Process:
-    """Create the agent that answers a question about all texts of `holder`, ready to run; at its end the
-    holder has what it has made. Raises `Fenced` (the holder has ended), `SpawnLimit`."""
+    """Create the agent that answers a question about all texts of `holder`, ready to run; the holder has the
+    question as its task, and at the end of the agent what it has made. Raises `Fenced` (the holder has
+    ended), `SpawnLimit`."""
     texts = [each for each in holder.list() if each.kind == "text"]
     program = bundle.programs[bundle.root]
     stored = processes.StoredProgram(bundle.root, bundle.digest, bundle.json, program.price)
     handle = store.run(processes.create_child(holder.handle, None, program=stored))
     preload = [each.fd for each in texts] if len(texts) <= SHOWN_TEXTS else []
     task = SpawnTask(query=task_text(question, texts, earlier, variables), preload=preload, hands_back=True)
-    store.run(processes.launch(handle, encode_task(task), first_line(question)))
+    store.run(processes.launch(handle, encode_task(task), first_line(question), for_parent=True))
     return Process(store, handle)

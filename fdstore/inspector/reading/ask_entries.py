@@ -77,6 +77,12 @@ def read_call(
     return [msgspec.structs.replace(each, part=each.number) for each in entries], len(which)
 
 
+def place_of_ask(prefix: str, process: str, call: str, number: int) -> Operation[int]:
+    """Return how many asks of a call come before the one with this number. Raises `DamagedRecord`."""
+    found = yield from asks.list_asks(prefix, process)
+    return sum(each < (call, number) for each in found if each[0] == call)
+
+
 def entries_of_lane(
     prefix: str, lane: ProcessRecord, records: Sequence[bytes], first: int, max_chars: int
 ) -> Operation[list[ConversationEntry]]:

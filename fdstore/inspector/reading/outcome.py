@@ -52,6 +52,22 @@ class Outcome(Record, frozen=True, kw_only=True):
         return self.process.state in ENDED
 
 
+def run_of(root: ProcessRecord, others: Iterable[ProcessRecord]) -> ProcessRecord | None:
+    """Return the process whose task is that of the run: the root, or its child that has the root's task, as
+    the agent of a question of `fdstore ask` has; None if a client does the work of the root itself.
+
+    >>> root = ProcessRecord(id="ask-1", state="open", task="Why?")
+    >>> told = {"state": "exited", "program": "ask", "parent": "ask-1", "task": "Why?"}
+    >>> asked = [ProcessRecord(id=f"ask-1.{number}", **told) for number in (9, 10)]
+    >>> run_of(root, asked).id, run_of(root, [])
+    ('ask-1.10', None)
+    """
+    if root.program:
+        return root
+    told = [each for each in others if each.parent == root.id and each.program and each.task == root.task]
+    return max(told, key=lambda each: int(each.id.rpartition(".")[2]), default=None) if root.task else None
+
+
 def outcome_of(
     prefix: str,
     process: ProcessRecord,

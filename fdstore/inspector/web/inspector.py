@@ -17,6 +17,7 @@ import msgspec
 from fdstore.client._async.store import Store
 from fdstore.errors import FDStoreError, StoreUnavailable, UnknownOutcome
 from fdstore.http.address import LOOPBACK_NAMES
+from fdstore.inspector.web.ask_tracks import AskTracks
 from fdstore.inspector.web.journal_tracks import JournalTracks
 from fdstore.inspector.web.rendering import page_templates
 from fdstore.store.doctor.safety import Finding
@@ -62,6 +63,7 @@ class Inspector:
         self.stopping = asyncio.Event()
         self.templates = page_templates()
         self.tracks = JournalTracks()
+        self.ask_tracks = AskTracks()
         self.live = 0
         self.exports = 0
         self.comparing = asyncio.Semaphore(MAX_COMPARING)

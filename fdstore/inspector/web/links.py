@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.inspector.web.timeline import TimelineRow
 from fdstore.text.selection import fd_id
 
 
@@ -72,9 +73,11 @@ class Links:
     def entry(self, process: str, entry: ConversationEntry) -> str:
         return f"{self.process(process)}?from={entry.position}#{self.entry_id(process, entry)}"
 
-    def span(self, process: str, position: int) -> str:
-        """Return the link from a bar of the timeline to its step."""
-        return f"{self.process(process)}?at={position}-0#pane"
+    def span(self, row: TimelineRow, position: int) -> str:
+        """Return the link from a bar of the timeline to its step, or to its ask."""
+        if row.asked_by:
+            return f"{self.asks(row.asked_by, row.call)}&ask={position}#e0-{position}"
+        return f"{self.process(row.process)}?at={position}-0#pane"
 
 
 LINKS = Links()

@@ -6,11 +6,11 @@ from functools import cached_property
 
 from fdstore.agents.runtime.eligibility import explained
 from fdstore.errors import InvalidArgument, NotFound, quoted
-from fdstore.inspector.reading.ask_entries import read_call
+from fdstore.inspector.reading.ask_entries import place_of_ask, read_call
 from fdstore.inspector.reading.conversation import ConversationPage, conversation, find_calls
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import narrate
-from fdstore.inspector.reading.outcome import Outcome, outcome_of
+from fdstore.inspector.reading.outcome import Outcome, outcome_of, run_of
 from fdstore.inspector.reading.pending import ProcessWait
 from fdstore.inspector.reading.steps import Step, StepOrFold, fold, make_steps
 from fdstore.inspector.web.page import PageRequest, WebPage
@@ -108,9 +108,13 @@ async def load(request: PageRequest) -> ProcessPage:
     tracks = await store.run(request.inspector.tracks.read(store.prefix, [process_now]))
     alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
     calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
+    children = await store.run(children_of(keys, page.process.next_child))
+    run = None if process_now.kind is not None else run_of(process_now, children.children)
     outcome = None
-    if process_now.program and process_now.kind is None and process_now.state in ENDED:
-        outcome = await store.run(outcome_of(store.prefix, process_now, (), page.now))
+    if run is not None and (
+        run.state in ENDED or run.id != process
+    ):  # its own conversation begins with the task
+        outcome = await store.run(outcome_of(store.prefix, run, (), page.now))
     return ProcessPage(
         process=process_now,
         outcome=outcome,
@@ -126,7 +130,7 @@ async def load(request: PageRequest) -> ProcessPage:
         if page.process.kind == "pipeline"
         else None,
         descriptors=await store.run(descriptor_window(keys, before=before)),
-        children=await store.run(children_of(keys, page.process.next_child)),
+        children=children,
         at="" if chosen is None else chosen.key,
         errors=sum(each.is_error for each in steps),
         errors_only=errors_only,
@@ -199,9 +203,14 @@ class AsksPage(Record, frozen=True, kw_only=True):
 
 
 async def load_asks(request: PageRequest) -> AsksPage:
-    """Load the asks of the call `call` from `from` on. Raises `NotFound`, `DamagedRecord`."""
+    """Load the asks of the call `call` from `from` on, or those beside the one with the number `ask`. Raises
+    `NotFound`, `DamagedRecord`."""
     store, process, call = request.store, request.argument("id"), request.query("call")
     start = request.number("from", 0, most=MAX_POSITION)
+    if request.query("ask") and not request.query("from"):
+        number = request.number("ask", 0, most=MAX_POSITION)
+        place = await store.run(place_of_ask(store.prefix, process, call, number))
+        start = place - place % ASKS
     record = await store.run(process_records.record(store.prefix, process))
     entries, total = await store.run(read_call(store.prefix, process, call, start, ASKS, MAX_CHARS))
     if not total:

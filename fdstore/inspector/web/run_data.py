@@ -166,6 +166,8 @@ class RunTexts:
             msgspec.structs.replace(
                 row,
                 process=self._links.name(row.process),
+                asked_by=row.asked_by and self._name(row.asked_by),
+                call="",
                 program=row.program and self._redactor.text(row.program),
                 spans=tuple(
                     msgspec.structs.replace(span, label=self._cut_name(span.label, MAX_LABEL_CHARS))

@@ -33,6 +33,7 @@ from fdstore.inspector.reading.ask_entries import ASKS_AT_ONCE, read_call
 from fdstore.inspector.reading.conversation import conversation
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.outcome import Outcome, outcome_of
+from fdstore.inspector.web.ask_tracks import AskTracks
 from fdstore.inspector.web.journal_tracks import JournalTracks
 from fdstore.inspector.web.rendering import MAX_CHARS, STATIC, page_templates
 from fdstore.inspector.web.run_data import LONGEST_ANSWER, PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
@@ -102,9 +103,9 @@ class RunExport:
         yield self._read_tree()
         if self.redactor:
             yield from self._learn()
-        tracks = JournalTracks()
+        tracks, asks = JournalTracks(), AskTracks()
         for _ in range(MAX_ROUNDS):
-            yield self._read_journals(tracks)
+            yield self._read_journals(tracks, asks)
             if not (self._head.timeline and self._head.timeline.unread):
                 break
 
@@ -155,9 +156,9 @@ class RunExport:
             version=fdstore.__version__,
             now_s=(yield from redis_now()),
         )
-        if whole.root is not None and whole.root.program:
+        if whole.run is not None:
             now_s, most = self._head.now_s, LONGEST_ANSWER
-            self._outcome = yield from outcome_of(self.prefix, whole.root, whole.processes, now_s, most)
+            self._outcome = yield from outcome_of(self.prefix, whole.run, whole.processes, now_s, most)
 
     def _task(self) -> Operation[str]:
         """Return the task of the root; "" if it has none, or it cannot be read."""
@@ -214,12 +215,13 @@ class RunExport:
                 lines, rest = lines + b"\n" + rest, rest[-LINE_OVERLAP:]
             self.redactor.learn(lines.decode("utf-8", "replace"))
 
-    def _read_journals(self, tracks: JournalTracks) -> Operation[None]:
+    def _read_journals(self, tracks: JournalTracks, asks: AskTracks) -> Operation[None]:
         """Read a part of the journals; make the timeline of what is read."""
         processes = self._whole.processes
         in_rows = with_rows(processes)
         read = yield from tracks.read(self.prefix, in_rows)
-        timeline = make_timeline(processes, read, self._whole.total)
+        answers = yield from asks.read(self.prefix, in_rows)
+        timeline = make_timeline(processes, {**read, **answers}, self._whole.total)
         if timeline is None or not timeline.unread:
             timeline = self.texts.timeline(timeline)
         saved = yield from read_saved(self.prefix, in_rows, read)

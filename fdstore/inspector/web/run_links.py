@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.web.links import Links
+from fdstore.inspector.web.timeline import TimelineRow
 from fdstore.model.records import ProcessRecord
 from fdstore.text.redaction import MARK, Redactor
 
@@ -82,8 +83,10 @@ class RunLinks(Links):
     def entry(self, process: str, entry: ConversationEntry) -> str:
         return f"#{self.entry_id(process, entry)}"
 
-    def span(self, process: str, position: int) -> str:
-        return f"#{self.end_id(process, position)}"
+    def span(self, row: TimelineRow, position: int) -> str:
+        if row.asked_by:
+            return f"#{self.end_id(row.process, 0)}" + (f"-{position}" if position else "")
+        return f"#{self.end_id(row.process, position)}"
 
     def _anchor(self, name: str) -> str:
         return self._key + name.partition(".")[1] + name.partition(".")[2]

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
-from fdstore.inspector.web.timeline_spans import SpanKind, TimelineSpan, Track
+from fdstore.inspector.web.timeline_spans import SpanKind, TimelineSpan
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record
 
@@ -32,11 +33,23 @@ STEPS_S = (
 MAX_TICKS = 8
 
 
+class Spanned(Protocol):
+    """What has the spans of a process: its journal, or the answers to asks."""
+
+    @property
+    def unread(self) -> int: ...
+
+    def spans(self, process: ProcessRecord) -> tuple[TimelineSpan, ...]: ...
+
+
 class TimelineRow(Record, frozen=True, kw_only=True):
-    """One process; `until` is None while it has not ended."""
+    """One process; `until` is None while it has not ended. Of asks, `asked_by` and `call` are the process
+    that asks and its call, and the positions of spans are their numbers."""
 
     process: str
     state: str
+    asked_by: str = ""
+    call: str = ""
     program: str | None = None
     at: float
     until: float | None
@@ -105,7 +118,7 @@ def with_rows(processes: Sequence[ProcessRecord]) -> list[ProcessRecord]:
 
 
 def make_timeline(
-    processes: Sequence[ProcessRecord], tracks: Mapping[str, Track], total: int
+    processes: Sequence[ProcessRecord], tracks: Mapping[str, Spanned], total: int
 ) -> Timeline | None:
     """Return the timeline of these processes, of `total` of the tree; None if none of them has started."""
     started = with_rows(processes)
@@ -116,6 +129,8 @@ def make_timeline(
             process=process.id,
             state=process.state,
             program=process.program,
+            asked_by=(process.parent or "") if process.kind == "asks" else "",
+            call=(process.call or "") if process.kind == "asks" else "",
             at=process.started_at or 0.0,
             until=process.ended_at if process.state in ENDED else None,
             spans=tracks[process.id].spans(process) if process.id in tracks else (),

@@ -64,11 +64,12 @@ async def load(request: PageRequest) -> TreePage:
     processes = await store.run(_rows(store.prefix, whole, start))
     in_rows = with_rows(processes)
     tracks = await store.run(request.inspector.tracks.read(store.prefix, in_rows))
+    asks = await store.run(request.inspector.ask_tracks.read(store.prefix, in_rows))
     following = start + ROWS
     others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
     outcome = None
-    if whole.root is not None and whole.root.program:
-        outcome = await store.run(outcome_of(store.prefix, whole.root, whole.processes, now_s))
+    if whole.run is not None:
+        outcome = await store.run(outcome_of(store.prefix, whole.run, whole.processes, now_s))
     return TreePage(
         tree=msgspec.structs.replace(whole.tree, members=()),
         root=whole.root,
@@ -84,7 +85,7 @@ async def load(request: PageRequest) -> TreePage:
         tokens=whole.tokens,
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
-        timeline=make_timeline(processes, tracks, whole.total),
+        timeline=make_timeline(processes, {**tracks, **asks}, whole.total),
         others=tuple(others),
         saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
         now_s=now_s,

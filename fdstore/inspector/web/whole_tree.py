@@ -6,6 +6,7 @@ from functools import cached_property
 
 import msgspec
 
+from fdstore.inspector.reading.outcome import run_of
 from fdstore.model.records import ProcessRecord, TokenUsage, TreeRecord
 from fdstore.store.keys import TreeKeys
 from fdstore.store.views.shown_processes import ProcessCounts, count_processes, shown_tree
@@ -30,6 +31,11 @@ class WholeTree(msgspec.Struct, frozen=True, dict=True):
     @property
     def root(self) -> ProcessRecord | None:
         return next((each for each in self.processes if each.id == self.tree.id), None)
+
+    @property
+    def run(self) -> ProcessRecord | None:
+        """The process whose task and answer are those of the run."""
+        return None if self.root is None else run_of(self.root, self.processes)
 
     @property
     def is_whole(self) -> bool:

@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fdstore.errors import FDStoreError, TooLarge
+from fdstore.errors import DamagedRecord, FDStoreError, TooLarge
 from fdstore.model.records import (
     MAX_MOMENT_S,
     TOKEN_COUNTS,
@@ -46,7 +46,14 @@ from fdstore.store.hashes import Hash
 from fdstore.store.keys import in_bounded_pieces, in_pieces, process_keys
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import UNREADABLE, decode_count, decode_record, decoding, replies_or_damage
+from fdstore.store.record_format import (
+    UNREADABLE,
+    decode_count,
+    decode_or_none,
+    decode_record,
+    decoding,
+    replies_or_damage,
+)
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.numbers import MAX_INTEGER
@@ -366,6 +373,8 @@ def fail_rest(
 
 # --- for people
 
+MAX_DIGITS = len(str(MAX_INTEGER))
+
 
 class AskRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An ask of a call and its answer, None if it has none yet."""
@@ -404,6 +413,27 @@ def list_asks(prefix: str, process: str) -> Operation[list[tuple[str, int]]]:
                 call, _, number = text(name)[len("ask/") :].rpartition("/")
                 found.append((call, decode_count(number)))
     return sorted(found)
+
+
+def read_answers(
+    prefix: str, process: str, call: str, known: Container[int], most: int
+) -> Operation[list[tuple[int, AskAnswer | None]]]:
+    """Return answers to asks of a call whose numbers are not `known`, at most `most` of them, each with its
+    number; None for a damaged one. Two round trips."""
+    key, start = process_keys(prefix, process).asks, f"answer/{call}/".encode()
+    [names] = yield from replies_or_damage([("HKEYS", key)])
+    if isinstance(names, DamagedRecord):
+        return []
+    ends = [name[len(start) :] for name in names if name.startswith(start)]
+    numbers = [int(end) for end in ends if end.isdigit() and len(end) <= MAX_DIGITS]
+    wanted = sorted(number for number in numbers if number not in known)[:most]
+    if not wanted:
+        return []
+    [values] = yield [("HMGET", key, *(start + b"%d" % number for number in wanted))]
+    return [
+        (number, None if value is None else decode_or_none(value, AskAnswer))
+        for number, value in zip(wanted, values, strict=True)
+    ]
 
 
 def read_asks(prefix: str, process: str, which: Sequence[tuple[str, int]]) -> Operation[list[AskRecord]]:

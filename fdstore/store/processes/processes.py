@@ -345,9 +345,12 @@ def child_of_call(handle: ProcessHandle, call_id: str) -> Operation[str | None]:
     return reply[1]
 
 
-def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None]:
+def launch(
+    handle: ProcessHandle, brief: str, title: str = "", *, for_parent: bool = False
+) -> Operation[None]:
     """Make an open process ready to run, with its task (JSON) as the first journal record, and `title` as
-    the first line of that. Raises `Fenced` if it has ended or already runs."""
+    the first line of that; `for_parent`: its parent, which a client holds, has the task `title` too. Raises
+    `Fenced` if it has ended or already runs."""
     keys = handle.keys
     command = script("launch")(
         tree=keys.tree.record,
@@ -357,6 +360,7 @@ def launch(handle: ProcessHandle, brief: str, title: str = "") -> Operation[None
         check_s=LAUNCH_GRACE_S,
         task=title,
         words=task_words(brief),
+        for_parent="1" if for_parent else "",
     )
     [reply] = yield [command]
     outcome(reply, handle.id)
