@@ -34,6 +34,10 @@ def pairs(flat: list[bytes]) -> dict[str, str]:
     return dict(zip(texts, texts, strict=True))
 
 
+MAX_TEXT_CHARS = 10_000
+"""Characters of a text that people are shown of a hash, such as a reason: no list cuts it further."""
+
+
 class Hash(Generic[T]):
     """A hash with the fields of the Struct `kind`, `names`; those `given` are not in it, they come from
     elsewhere. Make it when a module is imported, see `msgspec_types`.
@@ -98,7 +102,9 @@ class Hash(Generic[T]):
         """
         named = () if isinstance(values, DamagedRecord) else zip(self.names, values, strict=True)
         fields = {
-            name: show_bytes(value) if name in self._texts else value.decode("utf-8", "replace")
+            name: show_bytes(value, MAX_TEXT_CHARS)
+            if name in self._texts
+            else value.decode("utf-8", "replace")
             for name, value in named
             if value is not None
         }

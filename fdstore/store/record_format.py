@@ -118,14 +118,14 @@ def required(reply: T | DamagedRecord) -> T:
     return reply
 
 
-def show_bytes(value: bytes | str) -> str:
-    """Return a name from Redis as printable text, whatever bytes it holds.
+def show_bytes(value: bytes | str, most: int = MAX_SHOWN) -> str:
+    """Return at most so many characters of a name from Redis as printable text, whatever bytes it holds.
 
     >>> show_bytes(b"triage"), show_bytes(b"\\xff")
     ('triage', '\\\\xff')
     """
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-    return show_controls(text[:MAX_SHOWN], keep="")
+    return show_controls(text[:most], keep="")
 
 
 Number = bytes | str | int | None

@@ -67,6 +67,37 @@ def test_the_list_is_as_wide_as_the_window(open_page: OpenPage, store: Store) ->
     assert page.evaluate("document.querySelector('.wide-list').scrollWidth") <= 1440
 
 
+def test_a_reason_has_at_most_two_lines_and_its_last_word_is_whole(open_page: OpenPage, store: Store) -> None:
+    long, short = store.process("long"), store.process("short")
+    store.run(processes.end(long.handle, "failed", reason="incomprehensible circumstances " * 9))
+    store.run(processes.end(short.handle, "failed", reason="out of memory"))
+    page = open_page("/")
+
+    heights = {
+        name: page.locator(f"#tree-{name} .clamp").evaluate(
+            "each => Math.round(each.clientHeight / parseFloat(getComputedStyle(each).lineHeight))"
+        )
+        for name in ("long", "short")
+    }
+    # where a line is broken there is a blank, so no word is in two lines
+    broken = page.locator("#tree-long .clamp").evaluate(
+        """each => {
+          const text = each.firstChild, range = document.createRange(), found = new Set();
+          let top = null;
+          for (let at = 0; at < text.length; at++) {
+            range.setStart(text, at); range.setEnd(text, at + 1);
+            const now = range.getBoundingClientRect().top;
+            if (top !== null && now > top + 4) found.add(text.data[at - 1]);
+            top = now;
+          }
+          return [...found];
+        }"""
+    )
+
+    assert heights == {"long": 2, "short": 1}
+    assert broken == [" "]
+
+
 def test_a_bar_leads_to_its_step(open_page: OpenPage, store: Store) -> None:
     converse(store.process("triage"), *SHORT)
     page = open_page("/tree/triage")

@@ -99,6 +99,24 @@ def test_a_tree_has_its_task_its_end_its_time_and_its_costs(get: Get, store: Sto
     assert "Then stop" not in shown
 
 
+def test_reasons_in_lists_are_whole_in_the_page_and_in_their_titles(
+    get: Get, store: Store, execute: Any
+) -> None:
+    reason = "max_turns: " + "many answers " * 40 + "at <last>"
+    execute("HSET", store.process("triage").handle.keys.record, "program", "triage")
+    failed_child(store.process("triage"), reason)
+    root = store.process("nightly")
+    store.run(processes.end(root.handle, "failed", exit_code=None, reason=reason))
+
+    for page in get("/", "/tree/triage", "/tree/triage/export.html"):
+        [*titles] = [
+            text for _, name, text in Read(page.text).attributes if name == "title" and "many" in text
+        ]
+        assert reason in titles
+        assert reason in Read(page.text).words
+        assert '<span class="clamp lost"' in page.text
+
+
 def test_damaged_facts_of_a_process_do_not_hide_its_tree(get: Get, store: Store, execute: Any) -> None:
     store.process("triage")
     damaged = {"price": "{", "started_at": "soon", "ended_at": "inf", "input_tokens": "-1"}
