@@ -94,6 +94,7 @@ class Reader:
             position=marked(query, descriptor, is_hex=is_hex),
             wrap=query.wrap,
             raw=query.raw,
+            colours=query.colours,
             hex=is_hex,
             search=None if query.search is None else Search.of(query.search),
         )
@@ -122,6 +123,7 @@ class Reader:
             position=position,
             wrap=query.wrap,
             raw=query.raw,
+            colours=query.colours,
             hex=is_hex,
             text=shown.text,
             bytes=shown.bytes,

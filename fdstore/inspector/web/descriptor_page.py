@@ -19,8 +19,8 @@ from fdstore.inspector.web.descriptor_rows import (
     Segment,
     TextRow,
     hex_rows,
+    paint,
     rows_of,
-    segments_of,
 )
 from fdstore.inspector.web.links import descriptor_url
 from fdstore.model.records import ContextLine, Descriptor, Hit, ProcessRecord, Record
@@ -125,6 +125,7 @@ class Look(Record, frozen=True, kw_only=True):
     wrap: bool
     raw: bool
     hex: bool
+    colours: bool = True
     search: Search | None = None
 
     # --- URLs
@@ -144,6 +145,8 @@ class Look(Record, frozen=True, kw_only=True):
         chosen: dict[str, Any] = {} if self.wrap else {"wrap": "0"}
         if self.raw:
             chosen["raw"] = "1"
+        if not self.colours:
+            chosen["colours"] = "0"
         if self.hex and self.descriptor.kind == "text":
             chosen["view"] = "hex"
         return chosen
@@ -184,6 +187,7 @@ class Look(Record, frozen=True, kw_only=True):
             lines=range_ if asked and asked.unit == "line" else None,
             chars=range_ if asked and asked.unit == "char" else None,
             raw=self.raw,
+            colours=self.colours,
         )
 
     def hit_segments(self, hit: Hit) -> list[Segment]:
@@ -194,17 +198,16 @@ class Look(Record, frozen=True, kw_only=True):
         begin = max(0, start - AROUND_CHARS // 4)
         is_cut = begin > 0 or hit.left_out[0] > 0
         before = hit.text[begin:start]
-        found = [Segment("gap", "…")] if is_cut else []
-        found += segments_of(before if is_cut else before.lstrip())
-        found += [
-            Segment(f"{each.kind} mark".strip(), each.text)
-            for each in segments_of(hit.text[start : min(end, start + AROUND_CHARS)])
-        ]
-        return [*found, *segments_of(hit.text[end : end + AROUND_CHARS])]
+        if not is_cut:
+            before = before.lstrip()
+        match = hit.text[start : min(end, start + AROUND_CHARS)]
+        text, mark = before + match + hit.text[end : end + AROUND_CHARS], len(before)
+        found, _ = paint(text, mark=(mark, mark + len(match)), colours=self.colours)
+        return [Segment("gap", "…"), *found] if is_cut else found
 
     def near_segments(self, line: ContextLine) -> list[Segment]:
         """Return the text of a line near a hit."""
-        return list(segments_of(line.text[: 2 * AROUND_CHARS]))
+        return paint(line.text[: 2 * AROUND_CHARS], colours=self.colours)[0]
 
 
 def picture_type(descriptor: Descriptor) -> str | None:
@@ -235,6 +238,11 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     def picture(self) -> str | None:
         """The media type of bytes that are shown as a picture, or opened as a PDF."""
         return picture_type(self.descriptor)
+
+    @property
+    def has_colours(self) -> bool:
+        """True if what is shown has escapes, so that there is a choice to see them."""
+        return self.text is not None and any("\x1b[" in page.text for page in self.text.pages)
 
     @property
     def came(self) -> str:

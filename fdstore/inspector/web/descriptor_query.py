@@ -3,7 +3,7 @@
     ?page=3   ?lines=120-130   ?chars=500-520   ?offset=4096    the position (one of them)
     ?go=120   ?go=p3   ?go=c500   ?go=50%   ?go=end             the same as a person types it
     ?q=error&re=1&case=1&context=2&from=1                       a search, from a character on
-    ?wrap=0   ?raw=1   ?view=hex                                how it is shown
+    ?wrap=0   ?raw=1   ?colours=0   ?view=hex                   how it is shown
     ?reading=1                                                  with what the process's agent has read
     ?mark=l7-9   ?mark=c500-520   ?mark=none                    what is marked in other pages (for scripts)
     ?more=1                                                     the rest of a page, from `chars` on (the same)
@@ -71,6 +71,7 @@ class PageQuery(Record, frozen=True, kw_only=True):
     search: SearchQuery | None = None
     wrap: bool = True
     raw: bool = False
+    colours: bool = True
     hex: bool = False
     reading: bool = False
     mark: str | None = None
@@ -92,6 +93,7 @@ def parse_query(values: Mapping[str, str]) -> PageQuery:
         search=_search(values),
         wrap=_is_on(values, "wrap", default=True),
         raw=_is_on(values, "raw"),
+        colours=_is_on(values, "colours", default=True),
         hex=values.get("view") == "hex",
         reading=_is_on(values, "reading"),
         mark=values.get("mark", "").strip() or None,

@@ -1,18 +1,23 @@
 r"""Cut stored text into rows for display, with what a screen would hide or obey made visible.
 
 Control characters, ANSI escapes, bidirectional controls and characters of no width become marked segments.
-Nothing here is HTML: `templates/descriptor_rows.html` inserts segments as text, for the page and its scripts.
+With `colours`, escapes that set colours and weights (`text_style`) are not shown: the text after them has a
+style, over lines too. Nothing here is HTML: `templates/descriptor_rows.html` inserts segments as text, for
+the page and its scripts.
 
     "a\x1b[31mb\u202ec"  ->  ("", "a") ("ansi", "ESC[31m") ("", "b") ("bidi", "U+202E") ("", "c")
+    with colours          ->  ("", "a") ("", "b", "sgr fg r12 g0 b0") ("bidi", "U+202E") ...
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
+from fdstore.inspector.web.text_style import PLAIN, Style, changed, classes_of
 from fdstore.model.records import Record
 
 # The order matters: an escape sequence is one segment, an ESC alone is a control character.
@@ -28,10 +33,11 @@ _HIDDEN = re.compile(
 
 class Segment(Record, frozen=True):
     """A piece of a row: its kind ("" for plain text, "ctl", "ansi", "bidi" or "wide"; "mark" is added for
-    what was asked for), and the text to show."""
+    what was asked for), the text to show, and the classes of its style."""
 
     kind: str
     text: str
+    style: str = ""
 
     @property
     def markup(self) -> Markup:
@@ -58,6 +64,7 @@ def rows_of(
     lines: tuple[int, int] | None = None,
     chars: tuple[int, int] | None = None,
     raw: bool = False,
+    colours: bool = False,
 ) -> list[TextRow]:
     r"""Return the rows of a part of a text that begins at these 1-based positions. `lines` and `chars` are
     the ranges to mark. With `raw`, characters stay as they are.
@@ -65,41 +72,61 @@ def rows_of(
     >>> [(row.number, row.segments[0].text) for row in rows_of("a\nb", 7, 1)]
     [(7, 'a'), (8, 'b')]
     """
-    rows, char = [], first_char
+    rows, char, style = [], first_char, PLAIN
     pieces = text.split("\n")
     if text.endswith("\n"):
         pieces.pop()
     for i, piece in enumerate(pieces):
         line = first_line + i
         on = lines is not None and lines[0] <= line <= lines[1]
-        found = tuple(_marked(piece, char, chars, raw=raw))
-        rows.append(TextRow(None if continued and i == 0 else line, line, found, on))
+        mark = (chars[0] - char, chars[1] - char + 1) if chars else (0, 0)
+        found, style = paint(piece, style, mark=mark, raw=raw, colours=colours)
+        rows.append(TextRow(None if continued and i == 0 else line, line, tuple(found), on))
         char += len(piece) + 1
     return rows
 
 
-def _marked(text: str, char: int, chars: tuple[int, int] | None, *, raw: bool) -> Iterator[Segment]:
-    if chars is None:
-        yield from segments_of(text, raw=raw)
-        return
-    start = min(max(chars[0] - char, 0), len(text))
-    end = min(max(chars[1] - char + 1, start), len(text))
-    yield from segments_of(text[:start], raw=raw)
-    for each in segments_of(text[start:end], raw=raw):
-        yield Segment(f"{each.kind} mark".strip(), each.text)
-    yield from segments_of(text[end:], raw=raw)
+def paint(
+    text: str,
+    style: Style = PLAIN,
+    *,
+    mark: tuple[int, int] = (0, 0),
+    raw: bool = False,
+    colours: bool = False,
+) -> tuple[list[Segment], Style]:
+    """Return the segments of a line that begins in a style, and the style at its end. `mark` is the range of
+    its characters to mark, as offsets; in it all escapes are shown, and text has no colours."""
+    begin, end = min(max(mark[0], 0), len(text)), min(max(mark[1], mark[0], 0), len(text))
+    found = []
+    for first, last, kind in _pieces(text, raw=raw):
+        new = changed(style, text[first:last]) if colours and kind == "ansi" else None
+        if new is None or (first < end and begin < last):
+            ends = sorted({first, last, *(at for at in (begin, end) if first < at < last)})
+            for at, to in pairwise(ends):
+                shown = text[at:to] if kind == "" else "".join(map(visible, text[at:to]))
+                if begin <= at < end:
+                    found.append(Segment(f"{kind} mark".strip(), shown))
+                else:
+                    found.append(Segment(kind, shown, classes_of(style) if kind == "" else ""))
+        style = new or style
+    return found, style
 
 
-def segments_of(text: str, *, raw: bool = False) -> Iterator[Segment]:
-    """Yield the segments of a line."""
+def _pieces(text: str, *, raw: bool) -> Iterator[tuple[int, int, str]]:
+    """Yield where each piece of a line begins and ends, and its kind."""
     at = 0
     for found in () if raw else _HIDDEN.finditer(text):
         if found.start() > at:
-            yield Segment("", text[at : found.start()])
-        yield Segment(found.lastgroup or "", "".join(map(visible, found[0])))
+            yield at, found.start(), ""
+        yield found.start(), found.end(), found.lastgroup or ""
         at = found.end()
     if at < len(text):
-        yield Segment("", text[at:])
+        yield at, len(text), ""
+
+
+def segments_of(text: str) -> list[Segment]:
+    """Return the segments of a line, without colours."""
+    return paint(text)[0]
 
 
 NAMES = (

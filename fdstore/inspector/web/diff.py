@@ -53,7 +53,7 @@ class DiffRow(Record, frozen=True, kw_only=True):
     @property
     def segments(self) -> list[Segment]:
         """The text with what a screen would hide made visible."""
-        return list(segments_of(self.text))
+        return segments_of(self.text)
 
 
 class _Hunk(NamedTuple):

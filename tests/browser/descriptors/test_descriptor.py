@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import OpenPage
@@ -230,7 +232,7 @@ def test_hostile_content_is_shown_and_never_runs(open_page: OpenPage, inspected:
 
     shown = page.locator(".row .tx").all_text_contents()
     assert shown[:3] == HOSTILE.splitlines()[:3]
-    assert shown[3] == "ESC[31mredESC[0m U+202EevilU+202C zeroU+200Bwidth BELbellCR"
+    assert shown[3] == "red U+202EevilU+202C zeroU+200Bwidth BELbellCR"
     assert page.locator(".text").locator("img, svg, script").count() == 0
     assert "ran" not in page.title()
     expect(page.locator(".fd-head .source")).to_have_text("<b onclick=alert(1)>source</b>")
@@ -242,9 +244,52 @@ def test_hostile_content_is_shown_and_never_runs(open_page: OpenPage, inspected:
     assert page.locator(".row .tx").nth(3).text_content() == HOSTILE.split("\n")[3]
     page.locator("#raw").click()
     expect(page.locator("#raw")).to_have_attribute("aria-pressed", "false")
-    expect(page.locator(".row .tx").nth(3)).to_contain_text("ESC[31m")
+    expect(page.locator(".row .tx").nth(3)).to_contain_text("U+202E")
     assert page.locator(".text").inner_html() == first
+    page.get_by_role("button", name="Colours").click()
+    expect(page.locator(".row .tx").nth(3)).to_contain_text("ESC[31mredESC[0m")
     assert by_server.count("<i ") == first.count("<i ") >= 5
+
+
+COLOUR_CONTRASTS = """() => {
+    const canvas = document.createElement("canvas");
+    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    const luminance = (colour) => {
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        const [r, g, b] = Array.from(pen.getImageData(0, 0, 1, 1).data, (value) => {
+            const share = value / 255;
+            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const back = luminance(getComputedStyle(document.querySelector(".window")).backgroundColor);
+    return Array.from(document.querySelectorAll(".sgr"), (each) => {
+        const text = luminance(getComputedStyle(each).color);
+        return (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
+    });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_colour_of_text_can_be_read(
+    open_page: OpenPage, inspected: Inspected, scheme: Literal["light", "dark"]
+) -> None:
+    colours = [f"\x1b[0;{faint}38;5;{n}mx" for n in range(256) for faint in ("", "2;")]
+    fd = inspected.process.create("\n".join(colours), page_size=100_000).fd
+    page = open_page(inspected.fd(fd[3:]))
+    page.emulate_media(color_scheme=scheme)
+
+    contrasts = page.evaluate(COLOUR_CONTRASTS)
+
+    assert len(contrasts) == len(colours)
+    assert min(contrasts) >= 4.5
+    assert (
+        page.evaluate(
+            "new Set(Array.from(document.querySelectorAll('.sgr'), (e) => getComputedStyle(e).color)).size"
+        )
+        > 100
+    )
 
 
 def test_a_line_of_megabytes_is_shown_in_pieces_and_searched(

@@ -168,7 +168,7 @@ def test_a_bad_pattern_is_explained_beside_the_text(get: Get, proc: Process) -> 
 def test_rows_that_are_loaded_later_are_those_of_the_page_with_what_is_marked(
     get: Get, proc: Process
 ) -> None:
-    proc.create("".join(f"<b>line</b> {number}\x1b[0m\n" for number in range(1, 401)))
+    proc.create("".join(f"<b>line</b> \x1b[2K\x1b[1m{number}\x1b[0m\n" for number in range(1, 401)))
 
     page, later, plain = get(
         f"{FD}1?lines=3-5", f"{FD}1/window.json?page=1&mark=l3-5", f"{FD}1/window.json?page=1&mark=none"
@@ -178,7 +178,7 @@ def test_rows_that_are_loaded_later_are_those_of_the_page_with_what_is_marked(
     assert first["html"] in page.text
     assert first["html"].count('class="row on"') == 3
     assert "<b>" not in first["html"]
-    assert '<i class="ansi">ESC[0m</i>' in first["html"]
+    assert '<i class="ansi">ESC[2K</i><span class="sgr bold">3</span></span>' in first["html"]
     assert plain.json()["items"][0]["html"].count('class="row on"') == 0
 
 

@@ -29,6 +29,7 @@
     const kept = {};
     if (!box.classList.contains("wrap")) kept.wrap = 0;
     if (now.raw) kept.raw = 1;
+    if (root.dataset.colours === "0") kept.colours = 0;
     if (isHex && now.descriptor.kind === "text") kept.view = "hex";
     return kept;
   }
