@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 
 from fdstore.inspector.web.text_style import PLAIN, Style, changed, classes_of
 from fdstore.model.records import Record
+from fdstore.text.previews.logs import Level, is_log, level_of
 
 # The order matters: an escape sequence is one segment, an ESC alone is a control character.
 _HIDDEN = re.compile(
@@ -29,6 +30,10 @@ _HIDDEN = re.compile(
     "|(?P<wide>[\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2064\u3164\ufeff\uffa0\ufff9-\ufffb"
     "\U000e0000-\U000e007f]+)"
 )
+
+
+LEVEL_CHARS = 400
+"""The characters at the beginning of a line that may have its level."""
 
 
 class Segment(Record, frozen=True):
@@ -47,12 +52,13 @@ class Segment(Record, frozen=True):
 
 class TextRow(Record, frozen=True):
     """One line of a page. `number` is None for the rest of a line that began on an earlier page. `on`: it is
-    among the lines that were asked for."""
+    among the lines that were asked for. `level`: what it has on a page that is of a log."""
 
     number: int | None
     line: int
     segments: tuple[Segment, ...]
     on: bool = False
+    level: Level | None = None
 
 
 def rows_of(
@@ -76,12 +82,16 @@ def rows_of(
     pieces = text.split("\n")
     if text.endswith("\n"):
         pieces.pop()
+    plain = [_HIDDEN.sub("", piece[:LEVEL_CHARS]) for piece in pieces]
+    has_levels = is_log(plain)
     for i, piece in enumerate(pieces):
         line = first_line + i
         on = lines is not None and lines[0] <= line <= lines[1]
         mark = (chars[0] - char, chars[1] - char + 1) if chars else (0, 0)
         found, style = paint(piece, style, mark=mark, raw=raw, colours=colours)
-        rows.append(TextRow(None if continued and i == 0 else line, line, tuple(found), on))
+        is_rest = continued and i == 0
+        level = level_of(plain[i]) if has_levels and not is_rest else None
+        rows.append(TextRow(None if is_rest else line, line, tuple(found), on, level))
         char += len(piece) + 1
     return rows
 

@@ -7,7 +7,9 @@ tests if it has lines that only test runners and build tools print.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
+from typing import Literal
 
 from fdstore.text.previews.line_search import compile_words, line_of
 from fdstore.text.previews.sample import (
@@ -29,11 +31,28 @@ SHOWN_ERRORS = 16
 LOG_TAIL_CHARS = 800
 """The end of a log says most."""
 
+Level = Literal["debug", "info", "warn", "error"]
+LEVELS: dict[str, Level] = {
+    "TRACE": "debug",
+    "DEBUG": "debug",
+    "INFO": "info",
+    "NOTICE": "info",
+    "WARN": "warn",
+    "WARNING": "warn",
+    "ERROR": "error",
+    "FATAL": "error",
+    "CRITICAL": "error",
+}
+"""The levels of a log, by the words that name them."""
+
+_LEVEL_WORDS = "|".join(LEVELS)
+# ERROR, level=error, [error]
+_LEVEL = re.compile(rf".{{0,60}}?(?:\b({_LEVEL_WORDS})\b|(?i:\blevel=\"?|\[)((?i:{_LEVEL_WORDS}))\b)")
 _LOGGED = re.compile(
     r"\W{0,3}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ]\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
     r"|\d{1,8}:[CMSX] \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d"
     r"|\[ *\d+\.\d{3,6}\]|\d{9,13}(?:\.\d+)?[\s\]])"
-    r"|.{0,60}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
+    rf"|.{{0,60}}?\b(?:{_LEVEL_WORDS})\b"
 )
 _TESTED = compile_words(
     rb"(?m:^)(?:=+ (?:test session starts|FAILURES|ERRORS|short test summary info"
@@ -57,13 +76,28 @@ def log(sample: Sample) -> Outline | None:
     """Describe a log, or the output of tests."""
     if len(sample.first) < MIN_LINES or sample.script_of:
         return None
-    judged = [line for line in sample.first[:JUDGED_LINES] if line.strip()]
-    logged = sum(1 for line in judged if _LOGGED.match(line))
-    if 2 * logged >= max(len(judged), MIN_LINES):
+    if is_log(sample.first):
         return _outline(sample, "log")
     ends = [*sample.first[:JUDGED_LINES], *sample.first[-JUDGED_LINES:], *sample.last[-JUDGED_LINES:]]
     is_tested = not sample.is_document and _is_tested("\n".join(ends).encode("utf-8", "surrogatepass"))
     return _outline(sample, "test output") if is_tested else None
+
+
+def is_log(lines: Sequence[str]) -> bool:
+    """Return whether half of the first lines, and enough of them, have a time or a level."""
+    judged = [line for line in lines[:JUDGED_LINES] if line.strip()]
+    logged = sum(1 for line in judged if _LOGGED.match(line))
+    return 2 * logged >= max(len(judged), MIN_LINES)
+
+
+def level_of(line: str) -> Level | None:
+    """Return the level of a line of a log, which stands at its beginning; None without one.
+
+    >>> level_of("12:30:01 WARNING disk at 91 %"), level_of("t=1 level=fatal msg=x"), level_of("at main.py")
+    ('warn', 'error', None)
+    """
+    found = _LEVEL.match(line)
+    return LEVELS[(found[1] or found[2]).upper()] if found else None
 
 
 def tests_inside(sample: Sample) -> Outline | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +70,28 @@ def test_marked_segments_are_the_range(text: str, first: int, count: int) -> Non
 
 def marked(row: TextRow) -> str:
     return "".join(each.text for each in row.segments if "mark" in each.kind)
+
+
+LOG = [
+    *("12:00:01 INFO begins", "12:00:01 DEBUG reads", "12:00:02 WARN slow"),
+    *("12:00:03 \x1b[31mERROR\x1b[0m gone", "  at main.py:3", "12:00:04 INFO no ERROR here"),
+    *("12:00:05 [crit] x", "t=6 level=fatal", "12:00:07 TRACE t"),
+]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("colours", [False, True])
+def test_lines_of_a_log_have_levels(raw: bool, colours: bool) -> None:
+    rows = rows_of("\n".join(LOG), 1, 1, raw=raw, colours=colours)
+
+    assert [row.level for row in rows] == [
+        "info", "debug", "warn", "error", None, "info", None, "error", "debug",
+    ]  # fmt: skip
+
+
+def test_lines_of_other_texts_and_the_rest_of_a_line_have_no_level() -> None:
+    prose = rows_of("An ERROR is raised.\n" + "It says what to do.\n" * 12, 1, 1)
+    log = rows_of("\n".join(LOG[3:] + LOG), 1, 1, continued=True)
+
+    assert {row.level for row in prose} == {None}
+    assert [row.level for row in log][:2] == [None, None]
