@@ -17,7 +17,7 @@ from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
 from fdstore.hosts.mcp import resources, toolsets, updates
 from fdstore.http import connections
-from fdstore.inspector.web import diff, rendering, timeline_spans
+from fdstore.inspector.web import diff, readable_text, rendering, timeline_spans
 from fdstore.integrations import sql
 from fdstore.model.fields import said_of
 from fdstore.model.pipeline_limits import PipelineLimits
@@ -144,14 +144,16 @@ NUMBERS: dict[str, float] = {
     "max_turns": Limits().max_turns,
     "mcp_programs_at_once": toolsets.PROGRAMS_AT_ONCE,
     "mcp_updates_every_s": updates.EVERY_S,
-    "one_trip_kb": staging.SEND_BYTES / 1000,
     "nearly_full_percent": check.NEARLY_FULL * 100,
+    "one_trip_kb": staging.SEND_BYTES / 1000,
     "pipeline_grace_s": poll_loop.GRACE_S,
+    "pretty_chars": readable_text.MAX_CHARS["pretty"],
     "python_calls": PYTHON.calls,
     "python_code_kib": python_call.MAX_CODE_BYTES >> 10,
     "python_memory_mib": PYTHON.memory_bytes >> 20,
     "python_output_mb": PYTHON.max_output / 1e6,
     "python_seconds": PYTHON.seconds,
+    "rendered_chars": readable_text.MAX_CHARS["rendered"],
     "renew_every_s": leases.RENEW_EVERY_S,
     "retention_days": TreeLimits().retention_days,
     "rounded_up_bytes": page_fields.MAX_ROUNDED_UP,

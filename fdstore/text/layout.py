@@ -97,8 +97,13 @@ MAX_PIECES = 1 << 16
 """Then they are joined: as pieces they take many times the memory of their characters."""
 
 
-def reindent_json(text: str, indent: int = 2) -> str | None:
-    """Return `text` formatted like `json.dumps(..., indent=indent)` if it is one JSON object or array.
+LONGEST_REST = 24
+"""The most characters that a cut token or escape leaves at the end of what is the beginning of JSON."""
+
+
+def reindent_json(text: str, indent: int = 2, *, is_cut: bool = False) -> str | None:
+    """Return `text` formatted like `json.dumps(..., indent=indent)` if it is one JSON object or array, or
+    with `is_cut` the beginning of one; a string that is cut is left out.
 
     Only blanks outside strings change. Return None if it is not JSON, is a bare string, number or literal,
     is nested deeper than `MAX_NESTING`, or would grow by more than about 32 times.
@@ -126,7 +131,7 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
             while part := _IN_A_STRING.match(text, position):
                 position = part.end()
             if not text.startswith('"', position):
-                return None
+                break
             position += 1
             word = text[begin:position]
         if len(pieces) > MAX_PIECES:
@@ -166,4 +171,5 @@ def reindent_json(text: str, indent: int = 2) -> str | None:
         else:
             whole = first in "]}" and _END.match(text, position)
             return "".join([*done, *pieces]) if whole else None
-    return None
+    is_at_end = len(text) - position <= LONGEST_REST
+    return "".join([*done, *pieces]) if is_cut and closers and is_at_end else None

@@ -6,6 +6,7 @@ of the content.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -32,16 +33,19 @@ from fdstore.inspector.web.descriptor_query import (
     MAX_HITS,
     PageQuery,
     Position,
+    ReadableView,
     SearchQuery,
     marked,
     parse_go,
 )
 from fdstore.inspector.web.descriptor_rows import BLOCK_BYTES
+from fdstore.inspector.web.readable_text import MAX_CHARS, ReadableText, lay_out
 from fdstore.model.records import Descriptor, Record
 from fdstore.results.coverage import ReadParts, count_in, coverage, merge
 from fdstore.store.contents.byte_reading import read_bytes
 from fdstore.store.contents.locating import pages_of_chars
 from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
+from fdstore.store.contents.reading import read
 from fdstore.store.contents.search_steps import SearchStep, search_step
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.process_handle import ProcessHandle
@@ -127,6 +131,7 @@ class Reader:
             hex=is_hex,
             text=shown.text,
             bytes=shown.bytes,
+            readable=await self._readable(query.readable, position, d) if query.readable else None,
             search=await self._first_hits(query.search, d) if query.search else None,
             reading=await self.reading(d) if query.reading else None,
             others=await self._others() if d.kind == "text" else (),
@@ -149,6 +154,16 @@ class Reader:
         pages = window.pages if side else _one(window)
         text = TextPart(page=window.page, line=window.line, char=window.char, pages=pages)
         return ContentPart(descriptor=window.descriptor, position=position, text=text)
+
+    async def _readable(
+        self, view: ReadableView, position: Position | None, descriptor: Descriptor
+    ) -> ReadableText | None:
+        if descriptor.kind != "text" or not descriptor.chars:
+            return None
+        first = position.first if position and position.unit == "char" and view == "rendered" else 1
+        found = await self.store.run(read(self.handle, self.fd, Part("char", first, MAX_CHARS[view])))
+        # in a thread: other pages go on meanwhile
+        return await asyncio.to_thread(lay_out, view, found.text, first, descriptor.chars)
 
     async def _is_cut(self, descriptor: Descriptor) -> bool:
         """Return whether the bytes are a picture whose end is missing."""

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from fdstore.elements.kinds import Interval
 from fdstore.inspector.reading.other_fields import other_fields
-from fdstore.inspector.web.descriptor_query import Position, SearchQuery
+from fdstore.inspector.web.descriptor_query import Position, ReadableView, SearchQuery
 from fdstore.inspector.web.descriptor_rows import (
     BLOCK_BYTES,
     HexRow,
@@ -21,8 +21,10 @@ from fdstore.inspector.web.descriptor_rows import (
     hex_rows,
     paint,
     rows_of,
+    segments_of,
 )
 from fdstore.inspector.web.links import descriptor_url
+from fdstore.inspector.web.readable_text import ReadableText, view_of
 from fdstore.model.records import ContextLine, Descriptor, Hit, ProcessRecord, Record
 from fdstore.store.contents.page_windows import PageText
 from fdstore.store.views.usage import Holder
@@ -219,7 +221,8 @@ def picture_type(descriptor: Descriptor) -> str | None:
 class DescriptorPage(Look, frozen=True, kw_only=True):
     """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
     of a pipeline; `siblings` are the others. `others` are descriptors that a text can be compared with;
-    `is_cut`: the end of a picture is missing."""
+    `is_cut`: the end of a picture is missing. `readable` is a part that is laid out, shown instead of
+    `text`."""
 
     content: str
     producer: ProcessRecord | None
@@ -229,6 +232,7 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     siblings: tuple[Sibling, ...]
     text: TextPart | None = None
     bytes: HexPart | None = None
+    readable: ReadableText | None = None
     reading: Reading | None = None
     others: tuple[str, ...] = ()
     is_cut: bool = False
@@ -243,6 +247,19 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     def has_colours(self) -> bool:
         """True if what is shown has escapes, so that there is a choice to see them."""
         return self.text is not None and any("\x1b[" in page.text for page in self.text.pages)
+
+    @property
+    def offered(self) -> ReadableView | None:
+        """How the text can be laid out for reading."""
+        pages = self.text.pages if self.text else ()
+        beginning = pages[0].text if pages and pages[0].first_char == 1 else ""
+        return view_of(self.descriptor, self.fd.partition(":")[2], beginning)
+
+    @property
+    def laid_out(self) -> list[Segment]:
+        """JSON that is laid out, with what a screen would hide made visible."""
+        lines = (self.readable.text or "").split("\n") if self.readable else []
+        return [each for line in lines for each in (*segments_of(line), Segment("", "\n"))]
 
     @property
     def came(self) -> str:

@@ -4,6 +4,7 @@
     ?go=120   ?go=p3   ?go=c500   ?go=50%   ?go=end             the same as a person types it
     ?q=error&re=1&case=1&context=2&from=1                       a search, from a character on
     ?wrap=0   ?raw=1   ?colours=0   ?view=hex                   how it is shown
+    ?view=pretty   ?view=rendered                               JSON indented, Markdown rendered from `chars`
     ?reading=1                                                  with what the process's agent has read
     ?mark=l7-9   ?mark=c500-520   ?mark=none                    what is marked in other pages (for scripts)
     ?more=1                                                     the rest of a page, from `chars` on (the same)
@@ -22,12 +23,14 @@ from fdstore.model.records import Descriptor, Record
 from fdstore.text.numbers import MAX_INTEGER
 
 Unit = Literal["page", "line", "char", "offset"]
+ReadableView = Literal["pretty", "rendered"]
 
 MAX_HITS = 50
 """Hits shown at a time."""
 
 MAX_CONTEXT = 10
 
+_READABLE: dict[str, ReadableView] = {"pretty": "pretty", "rendered": "rendered"}
 _UNITS: dict[str, Unit] = {"page": "page", "lines": "line", "chars": "char", "offset": "offset"}
 _RANGE = re.compile(r"([0-9]{1,16})(?:\s*[-–]\s*([0-9]{1,16}))?")
 _GO = re.compile(
@@ -73,6 +76,7 @@ class PageQuery(Record, frozen=True, kw_only=True):
     raw: bool = False
     colours: bool = True
     hex: bool = False
+    readable: ReadableView | None = None
     reading: bool = False
     mark: str | None = None
     more: bool = False
@@ -95,6 +99,7 @@ def parse_query(values: Mapping[str, str]) -> PageQuery:
         raw=_is_on(values, "raw"),
         colours=_is_on(values, "colours", default=True),
         hex=values.get("view") == "hex",
+        readable=_READABLE.get(values.get("view", "")),
         reading=_is_on(values, "reading"),
         mark=values.get("mark", "").strip() or None,
         more=_is_on(values, "more"),

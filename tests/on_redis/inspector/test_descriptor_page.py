@@ -186,3 +186,42 @@ def test_the_streams_of_a_pipeline_lead_to_each_other(get: Get, log: Process) ->
     assert f'href="{FD}{errors[3:]}">{errors}</a>' in page.text
     assert twin.json()["role"] == "stderr"
     assert twin.json()["siblings"] == [{"role": "output", "process": "triage", "fd": output}]
+
+
+def test_json_is_indented_on_demand_with_a_link_back(get: Get, proc: Process) -> None:
+    proc.create('{"a":["<b>",{"n":1}]}')
+
+    stored, pretty, twin = get(f"{FD}1", f"{FD}1?view=pretty", f"{FD}1.json?view=pretty")
+
+    assert f'href="{FD}1?view=pretty"' in stored.text
+    assert rows(stored.text) == ["{&#34;a&#34;:[&#34;&lt;b&gt;&#34;,{&#34;n&#34;:1}]}"]
+    assert "  &#34;a&#34;: [\n    &#34;&lt;b&gt;&#34;,\n    {\n" in pretty.text
+    assert f'<a href="{FD}1">The text as stored</a>' in pretty.text
+    assert twin.json()["readable"]["text"].startswith('{\n  "a": [')
+
+
+def test_markdown_is_rendered_on_demand_a_part_at_a_time(get: Get, proc: Process) -> None:
+    proc.put("plan.md", "# Plan\n\n- **one** <b>two</b>\n" + "A line of it.\n" * 3000)
+
+    stored, rendered = get(f"{FD}name?key=plan.md", f"{FD}name?key=plan.md&view=rendered")
+    on = int(re.findall(r"view=rendered&amp;chars=(\d+)", rendered.text)[0])
+    [last] = [get(f"{FD}name?key=plan.md&view=rendered&chars={at}") for at in (on,)]
+
+    assert "view=rendered" in stored.text
+    assert "<h3>Plan</h3>" in rendered.text
+    assert "<strong>one</strong> &lt;b&gt;two&lt;/b&gt;" in rendered.text
+    assert "the others are not shown" in rendered.text
+    assert "The text as stored" in rendered.text
+    assert "A line of it." in last.text
+    assert "<h3>" not in last.text
+
+
+def test_what_is_no_json_and_large_json_say_what_is_not_shown(get: Get, proc: Process) -> None:
+    proc.create("no JSON\n" * 20)
+    proc.create("[" + ",".join(f'{{"id":{n}}}' for n in range(20_000)) + "]")
+
+    none, large, bytes_of = get(f"{FD}1?view=pretty", f"{FD}2?view=pretty", f"{FD}2?view=hex")
+
+    assert "cannot be laid out" in none.text
+    assert re.search("characters 1 to 100.000 of [^;]*; the others are not shown", large.text)
+    assert "cannot be laid out" not in bytes_of.text
