@@ -17,7 +17,7 @@ from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
 from fdstore.hosts.mcp import resources, toolsets, updates
 from fdstore.http import connections
-from fdstore.inspector.web import diff, readable_text, rendering, timeline_spans
+from fdstore.inspector.web import descriptor_data, diff, readable_text, rendering, timeline_spans
 from fdstore.integrations import sql
 from fdstore.model.fields import said_of
 from fdstore.model.pipeline_limits import PipelineLimits
@@ -120,6 +120,7 @@ NUMBERS: dict[str, float] = {
     "blob_mib": resources.MAX_BLOB_BYTES >> 20,
     "clear_at_tokens": ClearingConfig().clear_at_tokens,
     "compared_mb": diff.MAX_BYTES / 1e6,
+    "count_s": descriptor_data.COUNT_S,
     "deadline_s": retry.DEADLINE_S,
     "default_page_chars": staging.DEFAULT_PAGE_SIZE,
     "diff_rows": diff.MAX_ROWS,

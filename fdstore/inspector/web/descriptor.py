@@ -3,6 +3,7 @@
     GET /process/triage/fd/3              the page; `.json`: its twin
         .../window.json                   the pages around a position, for scrolling
         .../search.json                   one step of a search
+        .../count.json                    how many lines match in all
         .../reading.json                  what the process's agent has read
         .../follow.live                   the end of a stream, as events
         .../download                      the content as a file; ranges
@@ -57,7 +58,8 @@ SIDES: dict[str, Side] = {"after": "after", "before": "before", "around": "aroun
 
 async def load(request: PageRequest) -> DescriptorPage:
     """Load the page of a request."""
-    return await (await _reader(request)).page(parse_query(request.http.query_params))
+    query, turn = parse_query(request.http.query_params), request.inspector.reading_whole
+    return await (await _reader(request)).page(query, turn)
 
 
 async def _reader(request: PageRequest) -> Reader:
@@ -85,6 +87,14 @@ async def _search(request: PageRequest) -> Response:
     reader = await _reader(request)
     look = reader.look(query, await reader.descriptor())
     return as_json(draw_step(request.inspector.templates, look, await reader.step(query.search, limit)))
+
+
+async def _count(request: PageRequest) -> Response:
+    query = parse_query(request.http.query_params)
+    if query.search is None:
+        raise InvalidArgument("q", "a text to search for is needed")
+    turn = request.inspector.reading_whole
+    return as_json(await (await _reader(request)).count(query.search, turn))
 
 
 async def _reading(request: PageRequest) -> Response:
@@ -212,6 +222,7 @@ PAGES = [WebPage(PATH, "descriptor.html", load)]
 ROUTES = [
     _route("window.json", 5.0, _window),
     _route("search.json", 10.0, _search),
+    _route("count.json", 10.0, _count),
     _route("reading.json", 10.0, _reading),
     _route("follow.live", 5.0, _follow),
     _route("download", 10.0, _download),

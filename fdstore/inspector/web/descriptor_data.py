@@ -1,7 +1,7 @@
 """Load what the page of a descriptor shows: its facts, the text at a position, the first hits of a search.
 
 The work of one request is bounded: one window of text, one step of a search, a few facts, whatever the size
-of the content.
+of the content. To count what matches in all of a text is bounded by time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fdstore.inspector.web.descriptor_page import (
     DescriptorPage,
     HexPart,
     JournalCall,
+    LineCount,
     Look,
     Reading,
     Search,
@@ -47,14 +48,23 @@ from fdstore.store.contents.locating import pages_of_chars
 from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
 from fdstore.store.contents.reading import read
 from fdstore.store.contents.search_steps import SearchStep, search_step
+from fdstore.store.contents.searching import print_matches
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views.descriptor_facts import DescriptorFacts, content_of, descriptor_facts
 from fdstore.store.views.process_window import descriptor_names
 from fdstore.text.media_types import IMAGE_TYPES, SIGNATURE_BYTES, TAIL_BYTES, is_cut
+from fdstore.text.pattern import Pattern
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
+
+COUNT_S = 3.0
+"""The time to count the lines that match, enough for some hundred megabytes."""
+
+LONG_LINE_BYTES = 1_000_000
+MAX_LONG_LINES_BYTES = 64_000_000
+"""Each line is searched in memory: where they are long, a larger text is not."""
 
 MAX_RECORDS = 2000
 MAX_PARTS = 100
@@ -103,9 +113,9 @@ class Reader:
             search=None if query.search is None else Search.of(query.search),
         )
 
-    async def page(self, query: PageQuery) -> DescriptorPage:
-        """Return what the page shows. Raises `NotFound`, `InvalidArgument`, `PageOutOfRange`,
-        `PositionOutOfRange`."""
+    async def page(self, query: PageQuery, turn: asyncio.Semaphore) -> DescriptorPage:
+        """Return what the page shows; it waits for its turn before it reads all of a text. Raises `NotFound`,
+        `InvalidArgument`, `PageOutOfRange`, `PositionOutOfRange`."""
         facts = await self.store.run(descriptor_facts(self.handle, self.fd))
         d = facts.descriptor
         is_hex = query.hex or d.kind == "bytes"
@@ -132,7 +142,9 @@ class Reader:
             text=shown.text,
             bytes=shown.bytes,
             readable=await self._readable(query.readable, position, d) if query.readable else None,
-            search=await self._first_hits(query.search, d) if query.search else None,
+            search=await self._first_hits(query.search, d, turn if query.count else None)
+            if query.search
+            else None,
             reading=await self.reading(d) if query.reading else None,
             others=await self._others() if d.kind == "text" else (),
             is_cut=await self._is_cut(d),
@@ -208,15 +220,33 @@ class Reader:
         names = await self.store.run(descriptor_names(self.handle.keys))
         return tuple(name for name in names if name != self.fd)
 
-    async def _first_hits(self, query: SearchQuery, descriptor: Descriptor) -> Search:
+    async def count(self, query: SearchQuery, turn: asyncio.Semaphore) -> LineCount:
+        """Return how many lines match in all of the text, if this takes no longer than `COUNT_S`, the wait
+        for a turn included. Raises `InvalidArgument`, `NotText`."""
+        matcher = Pattern(query.pattern, ignore_case=not query.case)
+        d = await self.descriptor()
+        if d.bytes > MAX_LONG_LINES_BYTES and d.bytes > d.lines * LONG_LINE_BYTES:
+            return LineCount(problem="not counted: its lines are too long")
+        counting = print_matches(self.handle, self.fd, None, matcher, None, lambda _: None)
+        try:
+            async with asyncio.timeout(COUNT_S), turn:
+                return LineCount(lines=(await self.store.run(counting)).matches)
+        except TimeoutError:
+            return LineCount(problem=f"not counted: that takes longer than {COUNT_S:g} s")
+
+    async def _first_hits(
+        self, query: SearchQuery, descriptor: Descriptor, turn: asyncio.Semaphore | None
+    ) -> Search:
+        """Return the first hits, with the count of all lines if there is a turn to count."""
         found = Search.of(query)
         if descriptor.kind == "bytes":
             return msgspec.structs.replace(found, problem="these are bytes; only text can be searched")
         try:
             step = await self.step(query)
+            counted = await self.count(query, turn) if turn else None
         except InvalidArgument as error:
             return msgspec.structs.replace(found, problem=str(error))
-        return msgspec.structs.replace(found, **msgspec.structs.asdict(step))
+        return msgspec.structs.replace(found, **msgspec.structs.asdict(step), counted=counted)
 
 
 def _one(window: PageWindow) -> tuple[PageText, ...]:

@@ -70,13 +70,22 @@ class HexPart(Record, frozen=True, kw_only=True):
         ]
 
 
+class LineCount(Record, frozen=True, kw_only=True):
+    """How many lines of a whole text match; None with the `problem` that they were not counted."""
+
+    lines: int | None = None
+    problem: str = ""
+
+
 class Search(SearchQuery, frozen=True, kw_only=True):
-    """A search and the hits of its first step; `problem` says why there is none."""
+    """A search and the hits of its first step; `problem` says why there is none. `counted`: the lines that
+    match in all, if that was asked for."""
 
     hits: tuple[Hit, ...] = ()
     next_char: int | None = None
     searched: int = 0
     total: int = 0
+    counted: LineCount | None = None
     problem: str | None = None
 
     @classmethod

@@ -3,6 +3,7 @@
     ?page=3   ?lines=120-130   ?chars=500-520   ?offset=4096    the position (one of them)
     ?go=120   ?go=p3   ?go=c500   ?go=50%   ?go=end             the same as a person types it
     ?q=error&re=1&case=1&context=2&from=1                       a search, from a character on
+    ?count=1                                                    with how many lines match in all
     ?wrap=0   ?raw=1   ?colours=0   ?view=hex                   how it is shown
     ?view=pretty   ?view=rendered                               JSON indented, Markdown rendered from `chars`
     ?reading=1                                                  with what the process's agent has read
@@ -78,6 +79,7 @@ class PageQuery(Record, frozen=True, kw_only=True):
     hex: bool = False
     readable: ReadableView | None = None
     reading: bool = False
+    count: bool = False
     mark: str | None = None
     more: bool = False
 
@@ -101,6 +103,7 @@ def parse_query(values: Mapping[str, str]) -> PageQuery:
         hex=values.get("view") == "hex",
         readable=_READABLE.get(values.get("view", "")),
         reading=_is_on(values, "reading"),
+        count=_is_on(values, "count"),
         mark=values.get("mark", "").strip() or None,
         more=_is_on(values, "more"),
     )

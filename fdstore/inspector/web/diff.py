@@ -171,7 +171,7 @@ async def load(request: PageRequest) -> DiffPage:
         for side, each in zip((one, other), selectors, strict=True):
             _check_size(side, each)
         found = DiffRows()
-        async with request.inspector.comparing:
+        async with request.inspector.reading_whole:
             comparison = await store.run(
                 compare(handle, *selectors, context=context, write=found.feed, most_lines=MAX_ROWS)
             )

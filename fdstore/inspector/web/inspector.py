@@ -37,8 +37,8 @@ MAX_LIVE = 64
 MAX_EXPORTS = 4
 """Runs that may be exported at the same time."""
 
-MAX_COMPARING = 2
-"""Texts that are compared line by line at the same time; others wait."""
+MAX_READING_WHOLE = 2
+"""Texts that are read whole at the same time, to compare them or to count in them; others wait."""
 
 Connect = Callable[[], Awaitable[Store]]
 
@@ -66,7 +66,7 @@ class Inspector:
         self.ask_tracks = AskTracks()
         self.live = 0
         self.exports = 0
-        self.comparing = asyncio.Semaphore(MAX_COMPARING)
+        self.reading_whole = asyncio.Semaphore(MAX_READING_WHOLE)
         self.health: list[Finding] | None = None
         """The findings of `look_at_health`; None if they are not known."""
         self._health_at = float("-inf")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fdstore.client import Process
+from fdstore.inspector.web import descriptor_data
 from fdstore.model.records import Mode
 from fdstore.store.contents import page_windows, search_steps
 from fdstore.store.contents.page_windows import PageText, PageWindow, Side, read_window
@@ -196,3 +197,35 @@ def test_the_rest_of_a_large_page_begins_where_what_is_shown_ends(
     name, row = re.findall(r">([^<]+)</(?:a|span)><span class=\"tx\">([^<]*)</span>", rest)[0]
     assert name == (number or str(1 + text.count("\n", 0, at - 1)))
     assert text.startswith(row, at - 1)
+
+
+def test_all_lines_that_match_are_counted_on_demand(get: Get, proc: Process) -> None:
+    proc.create("".join(f"line {number} {'ERROR ' * 2 if number % 7 else 'ok'}\n" for number in range(7000)))
+
+    page, counted, twin, exact, some = get(
+        *(f"{FD}1?q=error", f"{FD}1?q=error&count=1", f"{FD}1.json?q=error&count=1"),
+        *(f"{FD}1/count.json?q=error&case=1", f"{FD}1/count.json?q=1..5+ERROR&re=1"),
+    )
+
+    assert f'<noscript><a href="{FD}1?q=error&amp;count=1">Count all</a></noscript>' in page.text
+    assert re.search("50 lines so far .* · 6.000 in all", counted.text)
+    assert twin.json()["search"]["counted"] == {"lines": 6000, "problem": ""}
+    assert exact.json() == {"lines": 0, "problem": ""}
+    assert some.json()["lines"] == proc.search("fd:1", "1..5 ERROR").matches > 0
+
+
+def test_what_takes_too_long_or_too_much_memory_to_count_is_said(
+    get: Get, proc: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create("a long line without an end " * 100_000)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(descriptor_data, "COUNT_S", 0.0)
+        late = get(f"{FD}1/count.json?q=line")
+    monkeypatch.setattr(descriptor_data, "MAX_LONG_LINES_BYTES", 2_000_000)
+    long = get(f"{FD}1/count.json?q=line")
+    bad = get(f"{FD}1/count.json?q=(&re=1")
+
+    assert late.json() == {"lines": None, "problem": "not counted: that takes longer than 0 s"}
+    assert long.json() == {"lines": None, "problem": "not counted: its lines are too long"}
+    assert bad.status_code == 400

@@ -1,5 +1,6 @@
 // Search in steps: each request searches a few megabytes, and hits are shown as they come. Nothing is searched
-// that nobody waits for: the next step is requested by the page that shows it, until there are enough hits.
+// that nobody waits for: the next step is requested by the page that shows it, until there are enough hits. Then
+// all lines that match are counted at once.
 "use strict";
 (() => {
   const { spaced, drawn } = globalThis.descriptor;
@@ -52,6 +53,7 @@
       this.current = -1;
       this.next = 1;
       this.seen = new Set();
+      this.counted = null;
       this.list.replaceChildren();
       this.toFirst = first;
       if (!this.query.q) {
@@ -76,6 +78,7 @@
     stop(word) {
       this.abort?.abort();
       this.abort = null;
+      this.counting?.abort();
       this.progress.hidden = true;
       this.cancel.hidden = true;
       if (word) this.tell(word);
@@ -102,6 +105,17 @@
       }
       this.stop();
       this.again.hidden = this.next === null;
+      this.tell("");
+      if (this.next !== null) this.count();
+    }
+
+    async count() {
+      if (this.counted) return;
+      const { query } = this;
+      const abort = (this.counting = new AbortController());
+      const counted = await this.get("count.json", query, abort.signal);
+      if (!counted || counted.error || query !== this.query) return;
+      this.counted = counted.lines === null ? counted.problem : `${spaced(counted.lines)} in all`;
       this.tell("");
     }
 
@@ -135,7 +149,7 @@
       const isAll = this.next === null;
       const found = count ? `${matches}${isAll ? "" : " so far"}` : isAll && !word ? "Nothing found" : this.running ? "Searching" : "";
       const searched = isAll || !this.total ? "" : `${share} % searched`;
-      this.summary.textContent = [found, searched, word].filter(Boolean).join(" · ");
+      this.summary.textContent = [found, searched, isAll ? "" : this.counted, word].filter(Boolean).join(" · ");
     }
 
     go(index) {
