@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import re
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from typing import Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from fdstore.errors import TooLarge
+from fdstore.inspector.web.changed_words import Span, changed_words
 from fdstore.inspector.web.descriptor_rows import Segment, segments_of
 from fdstore.inspector.web.links import descriptor_url
 from fdstore.inspector.web.page import PageRequest, WebPage
@@ -39,21 +45,34 @@ _HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@")
 _KINDS: dict[str, RowKind] = {" ": "same", "-": "removed", "+": "added", "\\": "no newline"}
 
 
+class DiffPart(NamedTuple):
+    """A part of a line; `is_changed`: the other text has something else there."""
+
+    segments: list[Segment]
+    is_changed: bool
+
+
 class DiffRow(Record, frozen=True, kw_only=True):
     """One row: a line with its numbers in the old and the new text (None: it is not in that one), the heading
     of a hunk, or that the line before has no LF. `left_out` counts the characters of a long line that are not
-    in `text`."""
+    in `text`. `changed` are the parts of it that differ from the line that took its place, as offsets."""
 
     kind: RowKind
     old: int | None = None
     new: int | None = None
     text: str = ""
     left_out: int = 0
+    changed: tuple[Span, ...] = ()
 
     @property
-    def segments(self) -> list[Segment]:
-        """The text with what a screen would hide made visible."""
-        return segments_of(self.text)
+    def parts(self) -> list[DiffPart]:
+        """The text, with what a screen would hide made visible, in parts that have changed and others."""
+        ends = [0, *(at for span in self.changed for at in span), len(self.text)]
+        return [
+            DiffPart(segments_of(self.text[first:last]), bool(number % 2))
+            for number, (first, last) in enumerate(pairwise(ends))
+            if first < last
+        ]
 
 
 class _Hunk(NamedTuple):
@@ -120,6 +139,22 @@ class DiffRows:
             self._next = _Hunk(old + is_old, new + is_new)
 
 
+def with_changes(rows: Sequence[DiffRow]) -> list[DiffRow]:
+    """Return the rows with what differs within lines: in each run of removed lines that as many added ones
+    follow, the first with the first, and so on."""
+    found = list(rows)
+    lines = [number for number, row in enumerate(rows) if row.kind != "no newline"]
+    runs = [(kind, list(run)) for kind, run in groupby(lines, lambda number: rows[number].kind)]
+    for (kind, olds), (following, news) in pairwise(runs):
+        if (kind, following) != ("removed", "added") or len(olds) != len(news):
+            continue
+        for old, new in zip(olds, news, strict=True):
+            of_old, of_new = changed_words(found[old].text, found[new].text)
+            found[old] = replace(found[old], changed=tuple(of_old))
+            found[new] = replace(found[new], changed=tuple(of_new))
+    return found
+
+
 class Side(Record, frozen=True, kw_only=True):
     """One of the texts: as it was asked for, and its descriptor."""
 
@@ -180,7 +215,7 @@ async def load(request: PageRequest) -> DiffPage:
             a=one,
             b=other,
             comparison=comparison,
-            rows=found.rows,
+            rows=await asyncio.to_thread(with_changes, found.rows),
             is_cut=shown < comparison.removed + comparison.added,
         )
     return DiffPage(

@@ -50,6 +50,8 @@ def test_the_page_shows_the_diff_and_leads_from_each_line_to_its_text(get: Get, 
     assert read.text.count("added") >= 2
     assert "does not end with a line break" in read.text
     assert "ESC[31m" in read.text
+    assert "line <del>7</del></td>" in page.text
+    assert "line <ins>&lt;b&gt;seven&lt;/b&gt;" in page.text
 
 
 def test_parts_and_names_are_compared_with_the_numbers_of_the_whole(get: Get, texts: Process) -> None:

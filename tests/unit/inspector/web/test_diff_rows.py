@@ -75,4 +75,4 @@ def test_an_addition_is_numbered_from_the_line_before_it(heading, numbers):
 def test_what_a_screen_would_hide_is_visible():
     [_, row] = rows_of(b"--- a\n+++ b\n@@ -1 +1 @@\n-\x1b[31m<b>\n")
 
-    assert [each.kind for each in row.segments] == ["ansi", ""]
+    assert [each.kind for each in row.parts[0].segments] == ["ansi", ""]
