@@ -8,8 +8,9 @@ estimates (`text.tokens`), those of `fdstore saved`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import Literal
 
 import msgspec
 
@@ -28,12 +29,15 @@ MAX_POINTS = 120
 
 
 class Turns(msgspec.Struct, frozen=True):
-    """`count` turns: when the last one was answered, and the tokens of all of them together."""
+    """`count` turns: when the last one was answered, the tokens of all of them together, those of the largest
+    one without descriptors, and whether results were cleared before one."""
 
     at: float
     count: int
     sent: int
     without: int
+    most: int
+    is_cleared: bool
 
 
 class Point(Record, frozen=True):
@@ -47,7 +51,8 @@ class Point(Record, frozen=True):
 class SavedCurve(Record, frozen=True, kw_only=True):
     """The tokens that some processes have `sent` in all their `turns`, and would have sent `without`
     descriptors. `kept`, `cleared` and `read` are the tokens that were kept out of their contexts, taken out
-    later, and read back; `most` is the largest turn without descriptors."""
+    later, and read back; `most` is the largest turn without descriptors. Results were cleared before the
+    turns `cleared_at`; `beyond_at` is the first turn that would not have fitted into any model's context."""
 
     turns: int
     sent: int
@@ -56,6 +61,8 @@ class SavedCurve(Record, frozen=True, kw_only=True):
     cleared: int
     read: int
     most: int = 0
+    cleared_at: tuple[int, ...] = ()
+    beyond_at: int | None = None
     points: tuple[Point, ...]
 
     @property
@@ -69,9 +76,9 @@ class SavedCurve(Record, frozen=True, kw_only=True):
         return percent_of(self.saved, self.without)
 
     @property
-    def is_beyond_contexts(self) -> bool:
-        """True if a turn would not have fitted into the context of any model."""
-        return self.most > LARGEST_CONTEXT
+    def headline(self) -> str:
+        """How much less was sent, or more."""
+        return times_of(self.sent, self.without)
 
 
 def percent_of(part: int, whole: int) -> str:
@@ -84,6 +91,21 @@ def percent_of(part: int, whole: int) -> str:
     return f"{percent:.0f}" if percent < 99 else f"{int(percent * 100) / 100:g}"
 
 
+def times_of(sent: int, without: int) -> str:
+    """Return how many tokens were sent, beside those that would have been.
+
+    >>> times_of(100, 1234), times_of(100, 160), times_of(100, 105), times_of(110, 100), times_of(100, 100)
+    ('12 times less', '1.6 times less', '5 % less', '10 % more', 'as much')
+    """
+    if sent == without or not without:
+        return "as much"
+    times = without / max(sent, 1)
+    if times >= 1.2:
+        return f"{times:.0f} times less" if times >= 9.95 else f"{times:.1f} times less"
+    percent = percent_of(abs(without - sent), without)
+    return f"{percent} % {'less' if sent < without else 'more'}"
+
+
 class ContextGrowth:
     """The turns of one conversation, of which entries are added in order."""
 
@@ -91,6 +113,7 @@ class ContextGrowth:
         self.kept = self.cleared = self.read = 0
         self.turns: list[Turns] = []
         self._results: dict[str, int] = {}
+        self._was_cleared = False
 
     def add(self, entry: ConversationEntry) -> None:
         """Add the next entry; its tokens were counted."""
@@ -104,6 +127,7 @@ class ContextGrowth:
             case "cleared":
                 removed = sum(self._results.pop(call, 0) for call in entry.calls)
                 self.cleared += max(0, removed - entry.tokens)
+                self._was_cleared = True
             case "answer" if entry.usage is not None:
                 self._answer(entry.at or 0.0, entry.usage.input_tokens)
         if entry.kind == "result":
@@ -115,8 +139,9 @@ class ContextGrowth:
             self.kept += max(0, (stored.tokens or 0) - shown)
 
     def _answer(self, at: float, sent: int) -> None:
-        without = sent + self.kept + self.cleared - self.read
-        self.turns.append(Turns(at, 1, sent, max(0, without)))
+        without = max(0, sent + self.kept + self.cleared - self.read)
+        self.turns.append(Turns(at, 1, sent, without, without, self._was_cleared))
+        self._was_cleared = False
         if len(self.turns) > MAX_TURNS:
             self.turns = [_together(self.turns[n : n + 2]) for n in range(0, len(self.turns), 2)]
 
@@ -127,6 +152,8 @@ def _together(turns: Sequence[Turns]) -> Turns:
         sum(each.count for each in turns),
         sum(each.sent for each in turns),
         sum(each.without for each in turns),
+        max(each.most for each in turns),
+        any(each.is_cleared for each in turns),
     )
 
 
@@ -141,6 +168,7 @@ def saved_curve(growths: Iterable[ContextGrowth]) -> SavedCurve | None:
     counts, sent, without = (
         list(accumulate(getattr(each, name) for each in pieces)) for name in ("count", "sent", "without")
     )
+    numbered = zip(accumulate(each.count for each in turns), turns, strict=True)
     return SavedCurve(
         turns=counts[-1],
         sent=sent[-1],
@@ -148,17 +176,33 @@ def saved_curve(growths: Iterable[ContextGrowth]) -> SavedCurve | None:
         kept=sum(each.kept for each in growths),
         cleared=sum(each.cleared for each in growths),
         read=sum(each.read for each in growths),
-        most=max(each.without // each.count for each in turns),
+        most=max(each.most for each in turns),
+        cleared_at=tuple(number for number, turn in zip(counts, pieces, strict=True) if turn.is_cleared),
+        beyond_at=next((number for number, turn in numbered if turn.most > LARGEST_CONTEXT), None),
         points=tuple(map(Point, counts, sent, without)),
     )
 
 
 class CurveShape(msgspec.Struct, frozen=True):
-    """The geometry of a curve in a box of 1000 by 100: the points of a line, and of the area between both."""
+    """The geometry of a curve in a box of 1000 by 100: the points of a line, and of the area between both;
+    where results were cleared, and where contexts end. `labels` are the tokens at the ends of both lines."""
 
     sent: str
     without: str
     between: str
+    cleared: tuple[float, ...]
+    beyond: float | None
+    labels: tuple[CurveLabel, ...]
+
+
+class CurveLabel(msgspec.Struct, frozen=True):
+    """A number beside a point: its place in percent of the box, and how far below the point it is written."""
+
+    tokens: int
+    is_estimate: bool
+    x: float
+    y: float
+    below_px: int
 
 
 def line_of(curve: SavedCurve) -> CurveShape:
@@ -173,4 +217,32 @@ def line_of(curve: SavedCurve) -> CurveShape:
         ]
         for name in ("sent", "without")
     )
-    return CurveShape(" ".join(sent), " ".join(without), " ".join((*without, *sent[::-1])))
+    return CurveShape(
+        " ".join(sent),
+        " ".join(without),
+        " ".join((*without, *sent[::-1])),
+        tuple(round(1000 * turn / curve.turns, 1) for turn in curve.cleared_at),
+        round(1000 * curve.beyond_at / curve.turns, 1) if curve.beyond_at else None,
+        tuple(_labels(curve, most)),
+    )
+
+
+ABOVE_PX, BELOW_PX = -7, 17
+
+
+def _labels(curve: SavedCurve, most: int) -> Iterator[CurveLabel]:
+    """Yield the labels: the higher line's is above its end, the lower one's below, if there is room."""
+
+    def label(at: Point, name: Literal["sent", "without"], below_px: int) -> CurveLabel:
+        tokens = at.sent if name == "sent" else at.without
+        x, y = 100 * at.turn / curve.turns, 100 - 100 * tokens / most
+        return CurveLabel(tokens, name == "without", round(x, 1), round(y, 1), below_px)
+
+    first, last = curve.points[0], curve.points[-1]
+    if first.turn <= curve.turns / 4:
+        yield label(first, "sent", ABOVE_PX)
+    lower, higher = sorted(("sent", "without"), key=lambda name: getattr(last, name))
+    yield label(last, higher, ABOVE_PX)
+    if last.sent != last.without:
+        is_low = getattr(last, lower) < 0.15 * most
+        yield label(last, lower, ABOVE_PX if is_low else BELOW_PX)

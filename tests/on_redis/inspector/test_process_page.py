@@ -323,6 +323,19 @@ def test_a_step_names_the_processes_that_it_started(get: Get, proc: Process) -> 
     )
 
 
+def test_the_curve_says_how_much_less_was_sent_and_has_numbers_at_its_ends(get: Get, proc: Process) -> None:
+    converse(proc, *SPARED)
+
+    page, twin = get("/tree/triage", "/tree/triage.json")
+
+    curve = twin.json()["saved"]["curve"]
+    times = curve["without"] / curve["sent"]
+    assert re.search(f"<b>{times:.{0 if times >= 10 else 1}f} times less</b> sent than", page.text)
+    assert len(re.findall(r'<text x="[\d.]+%" y="[\d.]+%" dy="-?\d+"', page.text)) == 2
+    assert curve["beyond_at"] is None
+    assert 'class="beyond"' not in page.text
+
+
 def test_the_head_says_what_the_process_does_now(get: Get, proc: Process) -> None:
     waiting = ready_child(proc)
 

@@ -124,3 +124,35 @@ def test_a_model_that_counts_no_tokens_has_a_flat_curve(sent: int) -> None:
 
     assert curve.percent == "0"
     assert line_of(curve).sent.split()[0] == "0.0,100.00"
+
+
+def test_the_turns_before_which_results_were_cleared_are_known() -> None:
+    cleared = ConversationEntry(position=0, kind="cleared", calls=("a",), tokens=10)
+    entries = (result("a", 700), answer(900), answer(950), cleared, answer(300), answer(310))
+    curve = saved_curve([growth(*entries)])
+
+    assert curve.cleared_at == (3,)
+    assert line_of(curve).cleared == (750.0,)
+
+
+def test_the_first_turn_that_no_context_could_hold_is_known() -> None:
+    texts = [each for n in range(4) for each in (result(f"t{n}", 0, stored=400_000), answer(1000, n))]
+    fits, beyond = saved_curve([growth(*texts[:4])]), saved_curve([growth(*texts)])
+
+    assert (fits.beyond_at, line_of(fits).beyond) == (None, None)
+    assert (beyond.beyond_at, line_of(beyond).beyond) == (3, 750.0)
+
+
+def test_both_lines_have_their_tokens_at_their_ends() -> None:
+    texts = [each for n in range(8) for each in (result(f"t{n}", 0, stored=900), answer(100, n))]
+    line = line_of(saved_curve([growth(*texts)]))
+
+    assert [(each.tokens, each.is_estimate, each.x) for each in line.labels] == [
+        (100, False, 12.5), (8 * 100 + 900 * 36, True, 100.0), (800, False, 100.0),
+    ]  # fmt: skip
+    assert line.labels[1].y == 0.0
+    assert line.labels[1].below_px < 0
+
+
+def test_equal_lines_have_one_label() -> None:
+    assert [each.tokens for each in line_of(saved_curve([growth(answer(100))])).labels] == [100]
