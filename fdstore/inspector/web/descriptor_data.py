@@ -56,6 +56,7 @@ from fdstore.store.views.descriptor_facts import DescriptorFacts, content_of, de
 from fdstore.store.views.process_window import descriptor_names
 from fdstore.text.media_types import IMAGE_TYPES, SIGNATURE_BYTES, TAIL_BYTES, is_cut
 from fdstore.text.pattern import Pattern
+from fdstore.text.picture_ends import is_whole_jpeg, is_whole_png
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
 
@@ -65,6 +66,15 @@ COUNT_S = 3.0
 LONG_LINE_BYTES = 1_000_000
 MAX_LONG_LINES_BYTES = 64_000_000
 """Each line is searched in memory: where they are long, a larger text is not."""
+
+MAX_WALKED_BYTES = 16_000_000
+"""The largest picture that is read whole to find its end, if it does not end with it."""
+
+MAX_UNPACKED_PNG_BYTES = 4_000_000
+"""The largest PNG that has an end whose pixels are looked at, too."""
+
+PIECE_BYTES = 1_000_000
+"""What is read of it at once."""
 
 MAX_RECORDS = 2000
 MAX_PARTS = 100
@@ -178,16 +188,30 @@ class Reader:
         return await asyncio.to_thread(lay_out, view, found.text, first, descriptor.chars)
 
     async def _is_cut(self, descriptor: Descriptor) -> bool:
-        """Return whether the bytes are a picture whose end is missing."""
-        kind = picture_type(descriptor)
+        """Return whether the bytes are a picture of which something is missing."""
+        kind, size = picture_type(descriptor), descriptor.bytes
         if kind is None or kind not in IMAGE_TYPES or descriptor.state == "open":
             return False
-        size = descriptor.bytes
-        places = ((0, SIGNATURE_BYTES), (max(0, size - TAIL_BYTES), TAIL_BYTES))
         head, tail = [
-            (await self.store.run(read_bytes(self.handle, self.fd, at, count)))[1] for at, count in places
+            await self._bytes_from(at, count)
+            for at, count in ((0, SIGNATURE_BYTES), (max(0, size - TAIL_BYTES), TAIL_BYTES))
         ]
-        return is_cut(kind, head, tail, size)
+        seems_cut = is_cut(kind, head, tail, size)
+        match kind:
+            case "image/png" if size <= (MAX_WALKED_BYTES if seems_cut else MAX_UNPACKED_PNG_BYTES):
+                return not await asyncio.to_thread(is_whole_png, await self._whole(size))
+            case "image/jpeg" if seems_cut:
+                if size > MAX_WALKED_BYTES:
+                    return False  # its end may be anywhere
+                return not await asyncio.to_thread(is_whole_jpeg, await self._whole(size))
+        return seems_cut
+
+    async def _whole(self, size: int) -> bytes:
+        pieces = [await self._bytes_from(at, PIECE_BYTES) for at in range(0, size, PIECE_BYTES)]
+        return b"".join(pieces)
+
+    async def _bytes_from(self, at: int, count: int) -> bytes:
+        return (await self.store.run(read_bytes(self.handle, self.fd, at, count)))[1]
 
     async def _bytes(self, position: Position | None, side: Side) -> ContentPart:
         if position is not None and position.unit != "offset":

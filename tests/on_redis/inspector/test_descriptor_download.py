@@ -14,11 +14,14 @@ from tests.on_redis.inspector.inspected import Get
 FD = "/process/triage/fd/"
 
 
-def png() -> bytes:
+def png(lost: int = 0) -> bytes:
+    """A picture, whose pixels end too soon if some of their bytes are lost."""
+
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     pixels = zlib.compress(b"\0\xff\0\0" * 1)
+    pixels = pixels[: len(pixels) - lost]
     header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
@@ -104,7 +107,15 @@ def test_a_picture_is_in_the_page_and_an_svg_is_text(get: Get, proc: Process) ->
 
 @pytest.mark.parametrize(
     "data",
-    [png()[:45], b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0" * 3000, b"RIFF\x40\0\0\0WEBPVP8 ", b""],
+    [
+        png()[:45],
+        png(lost=1),
+        png(lost=9),
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff\xe0" * 3000,
+        b"RIFF\x40\0\0\0WEBPVP8 ",
+        b"",
+    ],
 )
 def test_a_picture_without_its_end_is_said_to_be_cut(get: Get, proc: Process, data: bytes) -> None:
     kinds = {b"\xff": "image/jpeg", b"R": "image/webp"}
@@ -121,5 +132,17 @@ def test_whole_pictures_are_not_said_to_be_cut(get: Get, proc: Process) -> None:
     proc.create(b"RIFF\x0c\0\0\0WEBPVP8 \0\0\0\0", media_type="image/webp")
     proc.create(b"%PDF-1.7", media_type="application/pdf")
 
-    for page in get(*(f"{FD}{number}" for number in range(1, 6))):
+    # what follows the end of a picture
+    proc.create(png() + bytes(9000), media_type="image/png")
+    proc.create(jpeg + b"\0film" * 3000, media_type="image/jpeg")
+
+    for page in get(*(f"{FD}{number}" for number in range(1, 8))):
         assert "cut or damaged" not in page.text
+
+
+def test_the_end_of_a_picture_inside_a_jpeg_is_not_its_own(get: Get, proc: Process) -> None:
+    small = b"\xff\xd8\xff\xd9"
+    pixels = b"\xff\xda\x00\x02" + b"pixels\xff\x00" * 900
+    proc.create(b"\xff\xd8\xff\xe1\x00\x06" + small + pixels, media_type="image/jpeg")
+
+    assert "cut or damaged" in get(f"{FD}1").text
