@@ -72,6 +72,14 @@ def columns() -> int | None:
     return shutil.get_terminal_size().columns if stdout_is_terminal() else None
 
 
+def stderr_columns() -> int:
+    """Return the width of the terminal that standard error is; 80 if it is none."""
+    with suppress(OSError):  # of a test, in memory
+        # of the stream itself: shutil asks standard output, which may be a pipe
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    return 80
+
+
 def stderr_is_terminal() -> bool:
     """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
@@ -219,13 +227,19 @@ def errors(text: str, *, raw: bool = False) -> None:
 
 def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
     """Log messages of the library and of its HTTP servers from `level` up to stderr, with control characters
-    escaped. A second call changes nothing."""
+    escaped; what is to be said once a day (`once_a_day` names it), not more often. A second call changes
+    nothing."""
     import logging
 
+    from fdstore.local.said_today import is_first_today
+    from fdstore.setup import settings
     from fdstore.setup.logs import formatter
 
     class ToStderr(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            daily = getattr(record, "once_a_day", "")
+            if daily and not is_first_today(settings.read().data_dir, daily):
+                return
             click.echo(self.format(record), err=True)
 
     log = logging.getLogger("fdstore")

@@ -9,14 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from shutil import get_terminal_size
 
 import msgspec
 
 from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.cli import output
 from fdstore.cli.progress import draw
-from fdstore.cli.tables import shorten
 from fdstore.cli.watch import Unclaimed
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
@@ -147,7 +145,7 @@ class QuestionProgress:
                 output.say(f"fdstore: {line}")
             progress = self.now
             if is_terminal:
-                draw(shorten(format_line(progress), get_terminal_size().columns - 1))
+                draw(format_line(progress))
             elif self._sparse.is_due(progress.seconds):
                 output.say(f"fdstore: {format_line(progress)}")
         return True

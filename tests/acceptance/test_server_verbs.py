@@ -75,6 +75,19 @@ def test_status_with_a_url_describes_that_redis(make_command):
     assert programs.document["server"]["running"] is False
 
 
+def test_commands_warn_of_torn_logs_in_short_once_a_day_and_doctor_always(make_command):
+    with PrivateServer({"appendonly": "yes", "aof-load-truncated": "yes"}) as server:
+        command = make_command(FDSTORE_URL=server.url)
+        first, second = command("ps"), command("ps")
+        said = [command("doctor").out for _ in range(2)]
+
+    [line] = [line for line in first.err.splitlines() if "aof-load-truncated" in line]
+    assert len(line.replace(server.url, "redis://localhost:6379/0")) <= 120
+    assert "fdstore doctor says why" in line
+    assert "aof-load-truncated" not in second.err
+    assert all("PROBLEM  torn log: aof-load-truncated is yes: after a crash" in each for each in said)
+
+
 # --- upkeep
 
 
