@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.tables import table
+from fdstore.cli.tables import Column, Table, number
 
 if TYPE_CHECKING:
     from fdstore.bench.measuring import BenchRow
@@ -17,6 +17,19 @@ BAR_MISSED = 1
 AREAS = (
     *("reading", "bytes", "names", "writing", "trips", "streams", "memory", "sharing", "growth"),
     *("spawning", "agents", "crowd", "programs", "starting"),
+)
+
+TABLE = Table(
+    (
+        Column("MEASURED", least=16),
+        Column("FDSTORE", right=True, least=10, drop=3),
+        Column("REFERENCE", right=True, least=10, drop=2),
+        number("RATIO"),
+        number("SPREAD", drop=1),
+        number("BAR"),
+        Column(""),
+    ),
+    whole="fdstore bench --json",
 )
 
 
@@ -46,29 +59,24 @@ def bench(session: CliSession, areas: tuple[str, ...], quick: bool) -> None:
         else:
             output.note(f"{row.case}: {_number(row, row.value)}")
     if not session.as_json:
-        output.line(format_rows(rows))
+        output.table(TABLE, [cells_of(row) for row in rows])
     for why in left_out(areas):
         output.say(why)
     if not all(row.ok for row in rows):
         click.get_current_context().exit(BAR_MISSED)
 
 
-def format_rows(rows: list[BenchRow]) -> str:
-    """Format the measurements as a table."""
-    header = ["MEASURED", "FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR", ""]
-    cells = [
-        [
-            row.case,
-            row.ours,
-            row.theirs,
-            _number(row, row.value),
-            f"{_number(row, row.low)}-{_number(row, row.high)}" if row.low < row.high else "",
-            f"{'>=' if row.bar.at_least else '<='} {_number(row, row.bar.limit)}",
-            "ok" if row.ok else "MISSED",
-        ]
-        for row in rows
+def cells_of(row: BenchRow) -> list[str]:
+    """Return the cells of a measurement."""
+    return [
+        row.case,
+        row.ours,
+        row.theirs,
+        _number(row, row.value),
+        f"{_number(row, row.low)}-{_number(row, row.high)}" if row.low < row.high else "",
+        f"{'>=' if row.bar.at_least else '<='} {_number(row, row.bar.limit)}",
+        "ok" if row.ok else "MISSED",
     ]
-    return table(header, cells, right=["FDSTORE", "REFERENCE", "RATIO", "SPREAD", "BAR"])
 
 
 def _number(row: BenchRow, value: float) -> str:

@@ -8,12 +8,29 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.tables import facts, table
+from fdstore.cli.tables import Column, Table, key, number
 from fdstore.inspector.reading.other_fields import other_fields
 from fdstore.text.quantities import ago, format_count, format_size, moment
 
 if TYPE_CHECKING:
     from fdstore.model.records import Descriptor
+
+TABLE = Table(
+    (
+        key("FD", least=10),
+        Column("STATE", least=10),
+        number("CHARS", drop=3),
+        number("SIZE"),
+        number("LINES", drop=6),
+        number("PAGES", drop=2),
+        Column("CREATED", drop=4),
+        Column("PRODUCER", least=10, drop=1),
+        Column("TYPE", least=10, drop=5),
+        Column("SOURCE", least=12),
+    ),
+    whole="fdstore stat PROC FD",
+)
+HOLDERS = Table((key("PROCESS"), Column("STATE"), key("FD")))
 
 
 @verb
@@ -33,8 +50,9 @@ def ls(session: CliSession, process: str, names: str | None, everything: bool) -
     fdstore ls triage
     fdstore ls triage --names notes/
 
-    On a narrow terminal some columns are left out. Damaged records are skipped, with a line on standard
-    error; with --json the last document lists them in `unreadable`.
+    On a narrow terminal some columns are left out, long names stand on lines of their own, and other texts
+    end in `...`: `fdstore stat` shows them whole. Damaged records are skipped, with a line on standard error;
+    with --json the last document lists them in `unreadable`.
     """
     from fdstore.store.clock import redis_now
     from fdstore.store.contents.descriptors import listing
@@ -57,14 +75,7 @@ def ls(session: CliSession, process: str, names: str | None, everything: bool) -
         if not damaged:
             output.note(f"{process} holds no {'descriptors' if names is None else 'such names'}")
     else:
-        output.table(
-            ["FD", "STATE", "CHARS", "SIZE", "LINES", "PAGES", "CREATED", "PRODUCER", "TYPE", "SOURCE"],
-            [_row(descriptor, now) for descriptor in found],
-            right=["CHARS", "SIZE", "LINES", "PAGES"],
-            cut="SOURCE",
-            drop=["PRODUCER", "PAGES", "CHARS"],
-            overflow=["FD", "STATE"],
-        )
+        output.table(TABLE, [_row(descriptor, now) for descriptor in found])
     output.report_unreadable(damaged, as_json=session.as_json)
 
 
@@ -105,7 +116,7 @@ def stat(session: CliSession, process: str, fd: str) -> None:
         output.document({**msgspec.to_builtins(found), "holders": held})
     else:
         by = ", ".join(f"{each.process} ({each.state})" for each in held)
-        output.line(facts([*_described(found, now), ("held by", by)]))
+        output.facts([*_described(found, now), ("held by", by)])
 
 
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
@@ -154,5 +165,4 @@ def holders(session: CliSession, process: str, fd: str) -> None:
     if session.as_json:
         output.documents(found)
     else:
-        rows = [[each.process, each.state, each.fd or "-"] for each in found]
-        output.line(table(["PROCESS", "STATE", "FD"], rows))
+        output.table(HOLDERS, [[each.process, each.state, each.fd or "-"] for each in found])

@@ -10,6 +10,7 @@ from fdstore.cli import output, tables
 from fdstore.cli.colours import paint
 from fdstore.cli.progress import progress
 from fdstore.cli.session import NOTHING_FOUND, CliSession, verb, where_else
+from fdstore.cli.tables import Column, Table, key
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_size
 
@@ -22,6 +23,21 @@ INDENT = "    "
 """What the line of an excerpt begins with, below that of its match."""
 
 MIN_EXCERPT = 20
+
+PROCESSES = Table((key("PROCESS"), Column("STATE"), Column("PROGRAM", least=10)), whole="fdstore log PROC")
+DESCRIPTORS = Table(
+    (
+        key("PROCESS"),
+        key("FD"),
+        Column("STATE"),
+        Column("SIZE", drop=1),
+        Column("SOURCE", least=12),
+    ),
+    whole="fdstore stat PROC FD",
+)
+WORDS = Table(
+    (key("PROCESS"), Column("STATE"), key("FOUND IN"), Column("PROGRAM", least=10)), whole="fdstore log PROC"
+)
 
 
 @verb
@@ -67,7 +83,7 @@ def find(session: CliSession, pattern: str) -> None:
 def _print(pattern: str, found: Findings) -> None:
     if found.processes:
         rows = [[each.id, each.state, each.program or "-"] for each in found.processes]
-        output.table(["PROCESS", "STATE", "PROGRAM"], rows, cut="PROGRAM")
+        output.table(PROCESSES, rows)
     if found.descriptors:
         if found.processes:
             output.line()
@@ -75,22 +91,17 @@ def _print(pattern: str, found: Findings) -> None:
             [each.process, each.fd, each.state, format_size(each.bytes), each.source]
             for each in found.descriptors
         ]
-        output.table(["PROCESS", "FD", "STATE", "SIZE", "SOURCE"], rows, cut="SOURCE", overflow=["FD"])
+        output.table(DESCRIPTORS, rows)
     if found.words:
         if found.processes or found.descriptors:
             output.line()
         rows = [[each.process, each.state, _place(each), each.program or "-"] for each in found.words]
-        heads = ["PROCESS", "STATE", "FOUND IN", "PROGRAM"]
         columns, coloured = output.columns(), output.use_colours()
-        table = tables.table(
-            heads, rows, cut="PROGRAM", overflow=["FOUND IN"], columns=columns, coloured=coloured
-        )
-        head, *lines = table.split("\n")
-        output.print_painted(head)
-        for line, match in zip(lines, found.words, strict=True):
-            output.print_painted(line)
-            if match.excerpt.text:
-                output.print_painted(INDENT + _excerpt(pattern, match.excerpt, columns, coloured=coloured))
+        below = [
+            each.excerpt.text and INDENT + _excerpt(pattern, each.excerpt, columns, coloured=coloured)
+            for each in found.words
+        ]
+        output.table(WORDS, rows, below)
 
 
 def _place(found: WordMatch) -> str:

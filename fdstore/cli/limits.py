@@ -9,7 +9,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.tables import table
+from fdstore.cli.tables import Column, Table, number
 from fdstore.model.records import Record, TreeLimits
 from fdstore.text.quantities import format_bound, format_count
 
@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 
 ACTIONS = {"show": ((0, 1), "[TREE]"), "set": ((2,), "NAME VALUE"), "unset": ((1,), "NAME")}
 """Action -> (possible numbers of arguments, their syntax)."""
+
+CEILINGS_TABLE = Table(
+    (
+        Column("NAME"),
+        number("CEILING"),
+        Column("DEFAULT", least=10, drop=2),
+        number("A TREE ASKS FOR", drop=1),
+        number("USED"),
+        Column("OF", least=12),
+    ),
+    whole="fdstore limits --help",
+)
+LIMITS_TABLE = Table((Column("NAME"), number("LIMIT"), number("USED"), Column("DAY")))
 
 
 class CeilingStatus(Record, frozen=True, kw_only=True):
@@ -114,9 +127,7 @@ def _show(session: CliSession, store: Store) -> None:
         ]
         for each in rows
     ]
-    header = ["NAME", "CEILING", "DEFAULT", "A TREE ASKS FOR", "USED", "OF"]
-    right = ["CEILING", "A TREE ASKS FOR", "USED"]
-    output.line(table(header, cells, right=right, cut="OF", columns=output.columns()))
+    output.table(CEILINGS_TABLE, cells)
 
 
 def format_budget(budget: LimitStatus) -> str:
@@ -141,7 +152,7 @@ def _show_tree(session: CliSession, tree: TreeRecord) -> None:
         [each.name, format_value(each.value, each.unit), format_value(each.used, each.unit), each.day or ""]
         for each in rows
     ]
-    output.line(table(["NAME", "LIMIT", "USED", "DAY"], cells, right=["LIMIT", "USED"]))
+    output.table(LIMITS_TABLE, cells)
 
 
 def found(store: Store) -> list[CeilingStatus]:

@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +24,7 @@ from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import show_controls, show_controls_in_json
 
 if TYPE_CHECKING:
+    from fdstore.cli.tables import Table
     from fdstore.model.records import Unreadable
     from fdstore.setup.logs import LogFormat
 
@@ -106,9 +107,18 @@ def print_painted(text: str) -> None:
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], **layout: Any) -> None:
-    """Print a table as wide as the terminal, coloured if colours are on. `layout`: as of `tables.table`."""
-    print_painted(tables.table(header, rows, columns=columns(), coloured=use_colours(), **layout))
+def table(declared: Table, rows: Sequence[Sequence[str]], below: Sequence[str] = ()) -> None:
+    """Print a table that fits the terminal, coloured if colours are on, with a line `below` each row; on
+    stderr, how to see what is cut."""
+    drawn = tables.draw(declared, rows, below=below, columns=columns(), coloured=use_colours())
+    print_painted(str(drawn))
+    if drawn.is_cut and declared.whole:
+        note(f"... is what is cut here: {declared.whole}")
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> None:
+    """Print pairs of a name and a value; long values go on below themselves."""
+    line(tables.facts(pairs, columns=columns()))
 
 
 def clear_screen() -> None:

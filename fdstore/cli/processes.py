@@ -14,6 +14,7 @@ import msgspec
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import CliSession, verb, where_else
+from fdstore.cli.tables import Column, Table, key, number, reason
 from fdstore.errors import NotFound
 from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED, PROCESS_MOVES
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
 
 
 STATES = tuple(PROCESS_MOVES)
+TABLE = Table(
+    (
+        key("PROCESS", least=16),
+        Column("STATE"),
+        Column("PROGRAM", least=10, drop=4),
+        Column("STARTED", drop=1),
+        Column("ENDED", drop=3),
+        Column("TOKENS", drop=2),
+        number("BYTES", drop=5),
+        reason("DETAIL"),
+    ),
+    whole="fdstore log PROC",
+)
 LIST_ORDERS = ("id", "started", "ended", "state", "program", "tokens", "bytes")
 WATCH_EVERY_S = 2.0
 
@@ -111,6 +125,7 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
     and `elsewhere` says where some do."""
 
     rows: list[tuple[str, ProcessRecord]]
+    order: str
     sizes: dict[str, int]
     usage: TreeRecord | None
     ended: int
@@ -139,6 +154,7 @@ def _find(store: Store, query: Query) -> ProcessListing:
     ordered = [("", process) for process in sorted(found, key=lambda each: _rank(each, query.order, sizes))]
     return ProcessListing(
         rows=list(as_trees(found)) if query.order == "id" else ordered,
+        order=query.order,
         sizes=sizes,
         usage=one,
         ended=sum(member.state in ENDED for member in members) if query.leaves_out_ended else 0,
@@ -155,11 +171,12 @@ def _print(session: CliSession, found: ProcessListing) -> None:
             used = {} if found.usage is None else usage_fields(found.usage)
             output.document({**msgspec.to_builtins(process), **used})
     elif found.rows:
-        has_tokens = any(process.tokens for _, process in found.rows)
-        more = [*(["TOKENS"] if has_tokens else []), *(["BYTES"] if found.sizes else [])]
-        head = ["PROCESS", "STATE", "PROGRAM", "STARTED", "ENDED", *more, "DETAIL"]
-        rows = [_row(branch, process, found, has_tokens=has_tokens) for branch, process in found.rows]
-        output.table(head, rows, cut="DETAIL")
+        absent = [] if found.sizes else ["BYTES"]
+        if not any(process.tokens for _, process in found.rows):
+            absent.append("TOKENS")
+        table = TABLE.without(*absent).keeping(found.order.upper())
+        rows = [_row(branch, process, found) for branch, process in found.rows]
+        output.table(table, [[row[name] for name in table.names] for row in rows])
         if found.usage:
             output.line(format_usage(found.usage))
         if found.ended:
@@ -246,18 +263,18 @@ def as_trees(processes: Iterable[ProcessRecord]) -> Iterator[tuple[str, ProcessR
             waiting.append((under + ("└─ " if last else "├─ "), under + ("   " if last else "│  "), child))
 
 
-def _row(branch: str, process: ProcessRecord, found: ProcessListing, *, has_tokens: bool) -> list[str]:
-    now_s, sizes = found.now_s, found.sizes
-    return [
-        branch + process.id,
-        process.state,
-        process.program or "-",
-        "-" if process.started_at is None else ago(process.started_at, now_s),
-        "-" if process.ended_at is None else ago(process.ended_at, now_s),
-        *([format_tokens(process)] if has_tokens else []),
-        *([format_size(sizes.get(process.id, 0))] if sizes else []),
-        "; ".join(process_details(process, now_s)),
-    ]
+def _row(branch: str, process: ProcessRecord, found: ProcessListing) -> dict[str, str]:
+    now_s = found.now_s
+    return {
+        "PROCESS": branch + process.id,
+        "STATE": process.state,
+        "PROGRAM": process.program or "-",
+        "STARTED": "-" if process.started_at is None else ago(process.started_at, now_s),
+        "ENDED": "-" if process.ended_at is None else ago(process.ended_at, now_s),
+        "TOKENS": format_tokens(process),
+        "BYTES": format_size(found.sizes.get(process.id, 0)),
+        "DETAIL": "; ".join(process_details(process, now_s)),
+    }
 
 
 def process_details(process: ProcessRecord, now_s: float) -> Iterator[str]:

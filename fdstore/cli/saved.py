@@ -8,6 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
+from fdstore.cli.tables import Table, key, number
 from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
@@ -17,22 +18,22 @@ if TYPE_CHECKING:
 
 By = Literal["tool", "session", "day", "process"]
 # trailing blanks tell columns of the same heading apart
-HEADS = {
-    "stored_chars": "STORED",
-    "stored_tokens": "~TOKENS   ",
-    "shown_chars": "SHOWN",
-    "shown_tokens": "~TOKENS  ",
-    "kept": "KEPT",
-    "kept_chars": "CHARS",
-    "kept_tokens": "~TOKENS",
-    "read": "READ",
-    "read_chars": "CHARS ",
-    "read_tokens": "~TOKENS ",
-    "cleared": "CLEARED",
-    "cleared_chars": "CHARS  ",
-    "cleared_tokens": "~TOKENS    ",
+COLUMNS = {
+    "stored_chars": number("STORED", drop=3),
+    "stored_tokens": number("~TOKENS   ", drop=4),
+    "shown_chars": number("SHOWN", drop=1),
+    "shown_tokens": number("~TOKENS  ", drop=2),
+    "kept": number("KEPT", drop=10),
+    "kept_chars": number("CHARS", drop=8),
+    "kept_tokens": number("~TOKENS"),
+    "read": number("READ", drop=9),
+    "read_chars": number("CHARS ", drop=7),
+    "read_tokens": number("~TOKENS "),
+    "cleared": number("CLEARED", drop=5),
+    "cleared_chars": number("CHARS  ", drop=6),
+    "cleared_tokens": number("~TOKENS    ", drop=11),
 }
-COUNTS = tuple(HEADS)
+COUNTS = tuple(COLUMNS)
 OF_AGENTS = (*COUNTS[:4], *COUNTS[10:])
 """The counts of agents alone; no column where there is none."""
 
@@ -82,10 +83,8 @@ def saved(session: CliSession, process: str | None, by: By) -> None:
         rows = [_cells(name, counts, columns) for name, counts in groups]
         if len(rows) > 1:
             rows.append(_cells("total", total, columns))
-        heads = [by.upper(), *(HEADS[name] for name in columns), "NET ~TOKENS"]
-        droppable = ("SHOWN", "~TOKENS  ", "STORED", "~TOKENS   ", "CLEARED", "CHARS  ", "CHARS ", "CHARS")
-        dropped = [name for name in (*droppable, "READ", "KEPT") if name in heads]
-        output.table(heads, rows, right=heads[1:], cut=heads[0], drop=dropped)
+        heads = (key(by.upper()), *(COLUMNS[name] for name in columns), number("NET ~TOKENS"))
+        output.table(Table(heads), rows)
         output.line()
         output.line(_sentence(total, found.rows))
     else:

@@ -14,7 +14,6 @@ from fdstore.cli import output
 from fdstore.cli.control import cancel_and_wake
 from fdstore.cli.limits import format_budget
 from fdstore.cli.session import CliSession, verb, where_else
-from fdstore.cli.tables import facts
 from fdstore.model.records import ProcessRecord, Record, TokenUsage, Unreadable
 from fdstore.setup.optional_packages import require
 from fdstore.store.doctor.safety import Finding
@@ -115,7 +114,7 @@ def up(session: CliSession, concurrency: int, drop: bool) -> None:
     rows = server_facts(server) if server else [("store", where)]
     rows += [("worker", f"running, pid {worker}"), ("log", str(background.log))]
     rows.append(("inspector", "`fdstore ui --open` shows it in a browser"))
-    output.line(facts([*rows, *waiting_facts(waiting, dropped=drop)]))
+    output.facts([*rows, *waiting_facts(waiting, dropped=drop)])
 
 
 @verb
@@ -140,7 +139,7 @@ def down(session: CliSession) -> None:
     rows = [("worker", results[worker])]
     if server is not None:
         rows.append(("server", results[server]))
-    output.line(facts(rows))
+    output.facts(rows)
 
 
 @verb
@@ -157,7 +156,7 @@ def status(session: CliSession) -> None:
         output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
     rows = store_facts(store) if url and store else server_facts(server)
-    output.line(facts([*rows, *(held_facts(store) if store else [])]))
+    output.facts([*rows, *(held_facts(store) if store else [])])
     if store:
         output.report_unreadable(store.unreadable, as_json=False)
 

@@ -10,13 +10,39 @@ import click
 from fdstore.cli import output
 from fdstore.cli.progress import progress
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.tables import table
+from fdstore.cli.tables import Column, Table, key, number
 from fdstore.errors import FDStoreError
 from fdstore.text.quantities import ago, format_count, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Store
-    from fdstore.store.views.usage import DescriptorUsage, ProcessUsage, UsageReport
+    from fdstore.store.views.usage import UsageReport
+
+TREES = Table(
+    (
+        key("TREE"),
+        number("BYTES"),
+        number("STAGED", drop=4),
+        number("CONTENTS", drop=3),
+        number("PROCESSES", drop=1),
+        number("NOT ENDED", drop=2),
+        Column("USED", drop=5),
+    )
+)
+PROCESSES = Table(
+    (key("PROCESS"), Column("STATE", drop=2), number("DESCRIPTORS", drop=1), number("BYTES"), number("FREED"))
+)
+DESCRIPTORS = Table(
+    (
+        key("FD"),
+        number("BYTES"),
+        number("HOLDERS", drop=2),
+        Column("STATE", drop=1),
+        Column("SOURCE", least=12),
+    ),
+    whole="fdstore stat PROC FD",
+)
+STAGED = Table((number("STAGED"), key("PROCESS"), Column("SOURCE", least=12)))
 
 
 @verb
@@ -85,46 +111,29 @@ def _print_trees(found: UsageReport, now_s: float, memory: str) -> None:
             ]
             for each in found.trees
         ]
-        header = ["TREE", "BYTES", "STAGED", "CONTENTS", "PROCESSES", "NOT ENDED", "USED"]
-        output.line(table(header, rows, right=header[1:-1]))
+        output.table(TREES, rows)
     total, staged = (sum(getattr(each, name) for each in found.trees) for name in ("bytes", "staged"))
     being_stored = f", {format_size(staged)} more is being stored" if staged else ""
     output.line(f"{format_count(len(found.trees), 'tree')} with {format_size(total)}{being_stored}{memory}")
 
 
 def _print_parts(name: str, found: UsageReport) -> None:
-    tables = []
-    if found.processes:
-        tables.append(_process_table(found.processes))
-    if found.descriptors:
-        tables.append(_descriptor_table(found.descriptors))
-    if found.staged:
-        rows = [[format_size(each.bytes), each.process, each.source] for each in found.staged]
-        header = ["STAGED", "PROCESS", "SOURCE"]
-        tables.append(table(header, rows, right=["STAGED"], cut="SOURCE", columns=output.columns()))
-    if tables:
-        output.line("\n\n".join(tables))
-    else:
-        output.note(f"{name} holds nothing")
-
-
-def _process_table(processes: list[ProcessUsage]) -> str:
-    rows = [
+    processes = [
         [each.process, each.state, str(each.descriptors), format_size(each.bytes), format_size(each.freed)]
-        for each in processes
+        for each in found.processes
     ]
-    right = ["DESCRIPTORS", "BYTES", "FREED"]
-    return table(["PROCESS", "STATE", *right], rows, right=right)
-
-
-def _descriptor_table(descriptors: list[DescriptorUsage]) -> str:
-    rows = [
-        [each.fd, format_size(each.bytes), str(each.holders), each.state, each.source] for each in descriptors
+    descriptors = [
+        [each.fd, format_size(each.bytes), str(each.holders), each.state, each.source]
+        for each in found.descriptors
     ]
-    header = ["FD", "BYTES", "HOLDERS", "STATE", "SOURCE"]
-    return table(
-        header, rows, right=["BYTES", "HOLDERS"], cut="SOURCE", overflow=["FD"], columns=output.columns()
-    )
+    staged = [[format_size(each.bytes), each.process, each.source] for each in found.staged]
+    parts = [(PROCESSES, processes), (DESCRIPTORS, descriptors), (STAGED, staged)]
+    if not any(rows for _, rows in parts):
+        output.note(f"{name} holds nothing")
+    for i, (table, rows) in enumerate((table, rows) for table, rows in parts if rows):
+        if i:
+            output.line()
+        output.table(table, rows)
 
 
 @verb

@@ -9,7 +9,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.durations import DURATION
 from fdstore.cli.session import CliSession, Use, verb
-from fdstore.cli.tables import table
+from fdstore.cli.tables import Column, Table, key
 from fdstore.errors import InvalidArgument, NotFound
 from fdstore.text.quantities import ago, moment
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 
 USES: dict[str, Use] = {"add": "make", "ls": "look", "rm": "remove"}
 """Action -> how it uses the store."""
+
+TABLE = Table(
+    (
+        key("NAME", least=8),
+        key("PROCESS"),
+        Column("ALLOW"),
+        Column("EXPIRES", drop=2),
+        Column("USED", drop=1),
+    )
+)
 
 
 @verb
@@ -109,4 +119,4 @@ def _show(session: CliSession, found: list[Token], now_s: float) -> None:
         ]
         for each in found
     ]
-    output.line(table(["NAME", "PROCESS", "ALLOW", "EXPIRES", "USED"], cells))
+    output.table(TABLE, cells)

@@ -6,7 +6,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, headline, rows_of
+from fdstore.cli.top_rows import ORDERS, TABLES, headline, rows_of
 from fdstore.errors import InvalidArgument
 from fdstore.setup.optional_packages import require
 
@@ -68,16 +68,10 @@ def _print_once(session: CliSession, *, ended: bool, order: str, words: str) -> 
         return
     output.line(headline(snapshot))
     output.line(summary(snapshot.health))
-    for view in VIEWS:
+    for view, table in TABLES.items():
         rows = [row.cells for row in rows_of(view, snapshot, order=order, words=words)]
         if not rows:
             continue
-        heads = COLUMNS[view]
         output.line()
-        output.table(
-            heads,
-            rows,
-            right=[head for head in heads if head in RIGHT],
-            cut=heads[-1] if heads[-1] not in RIGHT else "",
-        )
+        output.table(table, rows)
     output.report_unreadable(snapshot.unreadable, as_json=False)

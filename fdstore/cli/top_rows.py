@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fdstore.cli.processes import as_trees, process_details
-from fdstore.cli.tables import shorten
+from fdstore.cli.tables import Column, Table, key, number, reason, shorten
 from fdstore.model.lifecycle import PROCESS_MOVES, ProcessState
 from fdstore.model.records import ProcessRecord
 from fdstore.text.quantities import duration, format_count, format_size, moment
@@ -35,15 +35,53 @@ ORDERS: dict[str, Callable[[ProcessRecord], Any]] = {
 MAX_COMMANDS = 48
 """Columns of the description of a sandbox."""
 
-COLUMNS = {
-    "processes": ("PROCESS", "STATE", "PROGRAM", "AGE", "TOKENS", "DETAIL"),
-    "trees": ("TREE", "LIVE", "ALL", "CONTENTS", "SIZE", "TOKENS", "AGE", "USED"),
-    "streams": ("CONTENT", "WRITER", "LENGTH", "AGE", "SOURCE"),
-    "workers": ("WORKER", "RUNS", "BUSY", "AGENTS", "COMMANDS", "PROCESSES"),
+TABLES = {
+    "processes": Table(
+        (
+            key("PROCESS", least=16),
+            Column("STATE"),
+            Column("PROGRAM", least=10, drop=1),
+            number("AGE"),
+            number("TOKENS"),
+            reason("DETAIL"),
+        ),
+        whole="fdstore log PROC",
+    ),
+    "trees": Table(
+        (
+            key("TREE"),
+            number("LIVE"),
+            number("ALL", drop=2),
+            number("CONTENTS", drop=1),
+            number("SIZE"),
+            number("TOKENS"),
+            number("AGE", drop=3),
+            number("USED"),
+        )
+    ),
+    "streams": Table(
+        (
+            key("CONTENT", least=16),
+            Column("WRITER", least=10, drop=1),
+            number("LENGTH"),
+            number("AGE"),
+            Column("SOURCE", least=12),
+        ),
+        whole="fdstore stat PROC FD",
+    ),
+    "workers": Table(
+        (
+            key("WORKER"),
+            number("RUNS"),
+            Column("BUSY", least=8),
+            Column("AGENTS", least=8, drop=2),
+            Column("COMMANDS", least=8, drop=1),
+            reason("PROCESSES", least=12),
+        ),
+        whole="fdstore status",
+    ),
 }
-VIEWS = tuple(COLUMNS)
-RIGHT = frozenset({"AGE", "TOKENS", "LIVE", "ALL", "CONTENTS", "SIZE", "USED", "LENGTH", "RUNS"})
-"""Columns of numbers, which are aligned at the right."""
+VIEWS = tuple(TABLES)
 
 
 class TopRow(msgspec.Struct, frozen=True):

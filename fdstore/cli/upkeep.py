@@ -8,7 +8,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.tables import table
+from fdstore.cli.tables import Column, Table, key, reason
 from fdstore.text.quantities import moment
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fdstore.store.doctor.audit import Damage
     from fdstore.store.keys import TreeKeys
     from fdstore.store.trees.collect_trees import Collected
+
+COLLECTED = Table((key("TREE"), Column("WHAT"), reason("WHY")))
 
 
 @verb
@@ -44,7 +46,7 @@ def gc(session: CliSession, dry_run: bool) -> None:
         output.line("nothing to remove" if damaged else "nothing to remove: no tree is past its retention")
     else:
         rows = [[item.tree, *_explained(item, dry_run)] for item in found]
-        output.line(table(["TREE", "WHAT", "WHY"], rows, cut="WHY", columns=output.columns()))
+        output.table(COLLECTED, rows)
     output.report_unreadable(damaged, as_json=session.as_json)
 
 

@@ -71,6 +71,33 @@ def test_a_table_fits_the_terminal_and_is_complete_elsewhere(command, store):
     assert source in command("ls", "triage").out
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_ps_shows_whole_reasons_and_ids_at_any_width(command, store, columns):
+    reason = " ".join(f"word{number}" for number in range(1, 36))[:300]
+    root = store.process("n" * 48)
+    handle = root.handle
+    for _ in range(6):
+        handle = store.run(processes.create_child(handle, [], state="ready"))
+    store.run(processes.end(handle, "failed", exit_code=None, reason=reason))
+
+    shown = command.on_terminal("ps", "-a", columns=columns)
+
+    assert all(len(line) <= columns for line in shown.lines)
+    assert " ".join(reason.split()) in " ".join(shown.out.split())
+    assert "".join(handle.keys.process.split()) in "".join(shown.out.split())
+    assert reason in command("ps", "-a").out
+
+
+def test_what_is_cut_of_a_table_says_where_it_is_whole(command, store):
+    store.process("triage").create("x", source="long " * 40)
+
+    shown = command.on_terminal("ls", "triage", err_too=True)
+    wide = command.on_terminal("ls", "triage", columns=300, err_too=True)
+
+    assert "fdstore stat PROC FD" in shown.out
+    assert "fdstore stat PROC FD" not in wide.out
+
+
 def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, proc):
     proc.open_stream(source="\x1b[31mred").fail("signal 9")
     plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}

@@ -35,7 +35,7 @@ from fdstore.agents.loop.conversation import Result, decode_entry
 from fdstore.agents.loop.launch import launch_root
 from fdstore.agents.loop.program_loader import load
 from fdstore.agents.runtime.waker import waker
-from fdstore.cli.tables import table
+from fdstore.cli.tables import draw, uncut
 from fdstore.client import Process, Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.model.lifecycle import ENDED
@@ -382,7 +382,7 @@ def kill_table(kills: list[Kill], sent: Counter[str], takeovers: Takeovers) -> s
             ]
         )
     header = ["KILLED", "TIMES", "ASKS IN FLIGHT", "SENT AGAIN", "MEDIAN S", "WORST S"]
-    return table(header, rows, right=header[1:])
+    return str(draw(uncut(header, header[1:]), rows))
 
 
 @pytest.mark.timeout(1800)

@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Footer, Input, Label, Static
 
 from fdstore.agents.runtime.eligibility import live_explained
 from fdstore.cli.colours import STATE_STYLES
-from fdstore.cli.top_rows import COLUMNS, ORDERS, RIGHT, VIEWS, TopRow, headline, rows_of
+from fdstore.cli.top_rows import ORDERS, TABLES, VIEWS, TopRow, headline, rows_of
 from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
 from fdstore.cli.tui.log_screen import LogScreen
 from fdstore.cli.watch import SILENT_S
@@ -35,6 +35,8 @@ MAX_ROWS = 1000
 
 COLOURS = {"good": "green", "busy": "yellow", "bad": "red", "faint": "dim"}
 
+
+NUMBERS = {column.name for table in TABLES.values() for column in table.columns if column.right}
 
 _OF_TABLES = {"view", "next_view", "sort", "tree", "filter", "ended", "descriptors", "kill", "clear_filter"}
 
@@ -127,8 +129,8 @@ class TopApp(App[None]):
         table = self.query_one("#rows", DataTable)
         table.clear(columns=True)
         self._shown = []
-        for name in COLUMNS[self.view]:
-            table.add_column(cell(name, right=name in RIGHT), key=name)
+        for column in TABLES[self.view].columns:
+            table.add_column(cell(column.name, right=column.right), key=column.name)
 
     def _show(self) -> None:
         """Show the snapshot: change cells where they differ, and keep the cursor on its row."""
@@ -144,7 +146,7 @@ class TopApp(App[None]):
         if [row.key for row in rows] == [row.key for row in self._shown]:
             widths = {str(key.value): column.content_width for key, column in table.columns.items()}
             for before, row in zip(self._shown, rows, strict=True):
-                for name, old, new in zip(COLUMNS[self.view], before.cells, row.cells, strict=True):
+                for name, old, new in zip(TABLES[self.view].names, before.cells, row.cells, strict=True):
                     if old != new:
                         changed = _cell(name, new)
                         # a column never becomes narrower: the table would measure all its cells each time
@@ -154,7 +156,9 @@ class TopApp(App[None]):
             selected, row_number = self.selected, table.cursor_row
             table.clear()
             for row in rows:
-                cells = (_cell(name, each) for name, each in zip(COLUMNS[self.view], row.cells, strict=True))
+                cells = (
+                    _cell(name, each) for name, each in zip(TABLES[self.view].names, row.cells, strict=True)
+                )
                 table.add_row(*cells, key=row.key)
             keys = [row.key for row in rows]
             table.move_cursor(row=keys.index(selected) if selected in keys else min(row_number, len(keys)))
@@ -338,4 +342,4 @@ class ConfirmScreen(ModalScreen[bool]):
 
 def _cell(name: str, text: str) -> Text:
     style = COLOURS.get(STATE_STYLES.get(text, ""), "") if name == "STATE" else ""
-    return cell(text, right=name in RIGHT, style=style)
+    return cell(text, right=name in NUMBERS, style=style)

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from fdstore.bench.stage import stage
-from fdstore.cli.tables import table
+from fdstore.cli.tables import draw, uncut
 from tests.bench.public.measuring import Group, Measured, measure
 from tests.bench.public.package import FOLDER, public_tasks
 from tests.bench.public.results import GROUPS, RIGHT, UNITS, cells, header, markdown, rows_of
@@ -57,7 +57,7 @@ def main(thresholds: tuple[int, ...], groups: tuple[Group, ...], as_markdown: bo
             click.echo(msgspec.json.encode(row))
     else:
         tables = (
-            markdown(rows, unit) if as_markdown else table(header(unit), cells(rows, unit), right=RIGHT)
+            markdown(rows, unit) if as_markdown else str(draw(uncut(header(unit), RIGHT), cells(rows, unit)))
             for unit in UNITS
         )
         click.echo("\n\n".join(tables))

@@ -7,7 +7,7 @@ import sys
 import click
 import msgspec
 
-from fdstore.cli.tables import table
+from fdstore.cli.tables import draw, uncut
 from tests.bench.tasks.reading import (
     READING_HEADER,
     READING_RIGHT,
@@ -43,10 +43,10 @@ def main(names: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
     if not as_json:
         tables = []
         if verdicts:
-            shown = table(HEADER, rows(verdicts), right=RIGHT)
+            shown = str(draw(uncut(HEADER, RIGHT), rows(verdicts)))
             tables.append(markdown(verdicts) if as_markdown else shown)
         if readings:
-            shown = table(READING_HEADER, reading_rows(readings), right=READING_RIGHT)
+            shown = str(draw(uncut(READING_HEADER, READING_RIGHT), reading_rows(readings)))
             tables.append(reading_markdown(readings) if as_markdown else shown)
         click.echo("\n\n".join(tables))
     sys.exit(not all(verdict.ok for verdict in (*verdicts, *readings)))

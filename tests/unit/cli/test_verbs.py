@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fdstore import cli
 from fdstore.cli import session
 from fdstore.cli.processes import as_trees
-from fdstore.cli.tables import shorten, table, width
+from fdstore.cli.tables import Column, Table, draw, number, shorten, width
 from fdstore.model.records import ProcessRecord
 from fdstore.setup.logs import VisibleFormatter
 from fdstore.text.layout import show_controls
@@ -130,7 +130,7 @@ def test_a_shortened_text_fits(text, columns):
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=5))
 def test_columns_of_a_table_begin_where_their_header_does(rows):
-    lines = table(["A", "B", "C"], rows, right=["B"]).split("\n")
+    lines = draw(Table((Column("A"), number("B"), Column("C"))), rows).lines
 
     assert len(lines) == len(rows) + 1
     assert all(char.isprintable() or char.isspace() or not char.isascii() for line in lines for char in line)
@@ -144,11 +144,11 @@ def test_columns_of_a_table_begin_where_their_header_does(rows):
 
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5), st.integers(30, 60))
 def test_a_table_is_cut_to_the_terminal_in_the_column_that_may_be_cut(texts, columns):
-    shown = table(
-        ["FD", "SOURCE"], [[f"fd:{i}", text] for i, text in enumerate(texts)], cut="SOURCE", columns=columns
-    )
+    declared = Table((Column("FD"), Column("SOURCE", least=8)))
 
-    assert all(width(line) <= columns for line in shown.split("\n"))
+    drawn = draw(declared, [[f"fd:{i}", text] for i, text in enumerate(texts)], columns=columns)
+
+    assert all(width(line) <= columns for line in drawn.lines)
 
 
 def test_children_are_drawn_below_their_parents_in_numeric_order():
