@@ -10,7 +10,7 @@ from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import Column, Table, key, number
 from fdstore.inspector.reading.other_fields import other_fields
-from fdstore.text.quantities import ago, format_count, format_size, moment
+from fdstore.text.quantities import ago, format_count, format_number, format_size, moment
 
 if TYPE_CHECKING:
     from fdstore.model.records import Descriptor
@@ -84,10 +84,10 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
     return [
         descriptor.fd,
         _state(descriptor),
-        str(descriptor.chars) if is_text else "-",
+        format_number(descriptor.chars) if is_text else "-",
         format_size(descriptor.bytes),
-        str(descriptor.lines) if is_text else "-",
-        str(descriptor.pages),
+        format_number(descriptor.lines) if is_text else "-",
+        format_number(descriptor.pages),
         ago(descriptor.created_at, now_s),
         descriptor.producer,
         descriptor.media_type,
@@ -120,19 +120,19 @@ def stat(session: CliSession, process: str, fd: str) -> None:
 
 
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:
-    is_text = found.kind == "text"
+    is_text, size = found.kind == "text", format_count(found.bytes, "byte")
     described = [
         ("fd", found.fd),
         ("state", _state(found)),
         ("kind", found.kind),
         ("type", found.media_type),
-        ("size", f"{format_size(found.bytes)} ({found.bytes} bytes{' of UTF-8' if is_text else ''})"),
+        ("size", f"{format_size(found.bytes)} ({size}{' of UTF-8' if is_text else ''})"),
     ]
     if is_text:
-        described += [("chars", str(found.chars)), ("lines", str(found.lines))]
+        described += [("chars", format_number(found.chars)), ("lines", format_number(found.lines))]
     unit = format_count(found.page_size, "character" if is_text else "byte")
     described += [
-        ("pages", f"{found.pages} of at most {unit}"),
+        ("pages", f"{format_number(found.pages)} of at most {unit}"),
         ("source", found.source),
         ("producer", found.producer),
         ("created", f"{moment(found.created_at)} ({ago(found.created_at, now_s)})"),

@@ -13,6 +13,7 @@ from fdstore.text.hits import KEPT_LINE_CHARS as SHOWN_CHARS
 from fdstore.text.hits import REACH_BYTES, context_line, excerpt
 from fdstore.text.layout import show_controls
 from fdstore.text.pattern import HitCount, LineMatch, Pattern
+from fdstore.text.quantities import format_count
 
 Span = tuple[int, int]
 
@@ -116,8 +117,7 @@ class FoundLines:
         return before + self._marked(text.encode("utf-8"), spans) + after
 
     def _left_out(self, chars: int) -> bytes:
-        noun = "character" if chars == 1 else "characters"
-        return self._paint(f"[{chars} {noun} left out]", "faint") if chars else b""
+        return self._paint(f"[{format_count(chars, 'character')} left out]", "faint") if chars else b""
 
     def _match(self, data: bytes) -> bytes:
         if not self._coloured:

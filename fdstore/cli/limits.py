@@ -11,7 +11,7 @@ from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import Column, Table, number
 from fdstore.model.records import Record, TreeLimits
-from fdstore.text.quantities import format_bound, format_count
+from fdstore.text.quantities import format_bound, format_count, format_number
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -135,7 +135,7 @@ def format_budget(budget: LimitStatus) -> str:
 
     >>> from fdstore.store.trees.limit_usage import LimitStatus
     >>> format_budget(LimitStatus(tree="triage", name="tree_model_calls", value=1000, used=12, unit=""))
-    'triage: tree_model_calls 12 of 1 000'
+    'triage: tree_model_calls 12 of 1,000'
     """
     used, value = (format_value(each, budget.unit) for each in (budget.used, budget.value))
     return f"{budget.tree}: {budget.name} {used} of {value}"
@@ -191,4 +191,4 @@ def found(store: Store) -> list[CeilingStatus]:
 def format_value(value: int | None, unit: str) -> str:
     if value is None:
         return "none"
-    return format_bound(value) if unit == "bytes" else f"{value:,}".replace(",", " ")
+    return format_bound(value) if unit == "bytes" else format_number(value)

@@ -23,7 +23,7 @@ from fdstore.inspector.reading.pending import ProcessWait
 from fdstore.model.ends import in_words
 from fdstore.model.records import ProcessRecord
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_costs, format_tokens, precise_duration
+from fdstore.text.quantities import format_costs, format_number, format_tokens, precise_duration
 
 NO_TIME = " " * 19
 
@@ -110,9 +110,9 @@ def _shown(entry: ConversationEntry, said: Line, room: int | None, *, full: bool
         lines += _wrapped(part, room)
     if most is not None and len(lines) > most:
         kept = lines[:most]
-        return [*kept, f"... ({entry.chars:,} characters in all)"]
+        return [*kept, f"... ({format_number(entry.chars)} characters in all)"]
     if entry.is_cut or taken < len(text.rstrip("\n")):
-        lines.append(f"... ({entry.chars:,} characters in all)")
+        lines.append(f"... ({format_number(entry.chars)} characters in all)")
     return lines
 
 

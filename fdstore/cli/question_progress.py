@@ -21,7 +21,7 @@ from fdstore.errors import FDStoreError
 from fdstore.model.records import ProcessRecord
 from fdstore.store.views.shown_processes import fold_lanes
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_costs, format_count, precise_duration
+from fdstore.text.quantities import format_costs, format_count, format_number, precise_duration
 
 EVERY_S = 0.2
 FIRST_LINE_S = 5.0
@@ -52,7 +52,7 @@ def format_line(progress: AskProgress) -> str:
     if progress.asked:
         failed = f" ({progress.failed} failed)" if progress.failed else ""
         parts.append(f"asks {progress.done} of {progress.asked}{failed}")
-    parts.append(f"{progress.tokens:,} tokens")
+    parts.append(f"{format_number(progress.tokens)} tokens")
     if progress.cost:
         parts.append(progress.cost)
     parts.append(f"{progress.seconds:.0f} s")
@@ -65,7 +65,7 @@ def format_end(progress: AskProgress) -> str:
     >>> format_end(AskProgress(asked=40, done=40, tokens=45_200, seconds=12.3))
     '45,200 tokens, 40 asks, 12.3 s'
     """
-    parts = [f"{progress.tokens:,} tokens", progress.cost]
+    parts = [f"{format_number(progress.tokens)} tokens", progress.cost]
     if progress.asked:
         parts.append(format_count(progress.asked, "ask"))
         if progress.failed:

@@ -9,7 +9,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import Table, key, number
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import format_count, format_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,7 +119,8 @@ def _net(counts: dict[str, int]) -> int:
 
 
 def _cells(name: str, counts: dict[str, int], columns: list[str]) -> list[str]:
-    return [name, *(f"{counts[each]:,}" if counts[each] else "-" for each in columns), f"{_net(counts):,}"]
+    cells = (format_number(counts[each]) if counts[each] else "-" for each in columns)
+    return [name, *cells, format_number(_net(counts))]
 
 
 def _sentence(total: dict[str, int], rows: Iterable[Saved]) -> str:
@@ -133,5 +134,5 @@ def _sentence(total: dict[str, int], rows: Iterable[Saved]) -> str:
     share = f" ({100 * read / kept:.1f} %)" if kept else ""
     days = sorted(row.day for row in rows if row.day[0].isdigit())
     since = f", since {days[0]}" if days else ""
-    outputs = format_count(total["kept"], "output")
-    return f"About {kept:,} tokens of {outputs} kept out of the context, {read:,} read back{share}{since}."
+    of = f"{format_count(kept, 'token')} of {format_count(total['kept'], 'output')}"
+    return f"About {of} kept out of the context, {format_number(read)} read back{share}{since}."

@@ -12,7 +12,7 @@ from fdstore.cli.progress import progress
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import Column, Table, key, number
 from fdstore.errors import FDStoreError
-from fdstore.text.quantities import ago, format_count, format_size
+from fdstore.text.quantities import ago, format_count, format_number, format_size
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -104,9 +104,9 @@ def _print_trees(found: UsageReport, now_s: float, memory: str) -> None:
                 each.tree,
                 format_size(each.bytes),
                 format_size(each.staged) if each.staged else "-",
-                str(each.contents),
-                str(each.processes),
-                str(each.live),
+                format_number(each.contents),
+                format_number(each.processes),
+                format_number(each.live),
                 ago(each.used_at, now_s),
             ]
             for each in found.trees
@@ -119,11 +119,17 @@ def _print_trees(found: UsageReport, now_s: float, memory: str) -> None:
 
 def _print_parts(name: str, found: UsageReport) -> None:
     processes = [
-        [each.process, each.state, str(each.descriptors), format_size(each.bytes), format_size(each.freed)]
+        [
+            each.process,
+            each.state,
+            format_number(each.descriptors),
+            format_size(each.bytes),
+            format_size(each.freed),
+        ]
         for each in found.processes
     ]
     descriptors = [
-        [each.fd, format_size(each.bytes), str(each.holders), each.state, each.source]
+        [each.fd, format_size(each.bytes), format_number(each.holders), each.state, each.source]
         for each in found.descriptors
     ]
     staged = [[format_size(each.bytes), each.process, each.source] for each in found.staged]

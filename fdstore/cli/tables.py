@@ -216,8 +216,8 @@ def draw(
     columns: int | None = None,
     coloured: bool = False,
 ) -> DrawnTable:
-    """Draw rows below the heads of their columns, in lines of at most `columns` if there is a terminal. `below`
-    has a line for below each row, as it is printed, "" for none.
+    """Draw rows below the heads of their columns, in lines of at most `columns` if there is a terminal. After
+    each row stands its line of `below`, as it is, if that is not "".
 
     >>> print(draw(Table((key("FD"), number("CHARS"))), [["fd:1", "7"], ["fd:12", "120"]]))
     FD     CHARS

@@ -14,7 +14,7 @@ from fdstore.cli.processes import as_trees, process_details
 from fdstore.cli.tables import Column, Table, key, number, reason, shorten
 from fdstore.model.lifecycle import PROCESS_MOVES, ProcessState
 from fdstore.model.records import ProcessRecord
-from fdstore.text.quantities import duration, format_count, format_size, moment
+from fdstore.text.quantities import duration, format_count, format_number, format_size, moment
 
 if TYPE_CHECKING:
     from fdstore.store.views.live import LiveSnapshot, LiveWorker
@@ -126,7 +126,7 @@ def _process(branch: str, process: ProcessRecord, now: float) -> tuple[str, ...]
         process.state,
         process.program or "-",
         age,
-        f"{process.tokens:,}" if process.tokens else "-",
+        format_number(process.tokens) if process.tokens else "-",
         "; ".join(process_details(process, now)),
     )
 
@@ -141,11 +141,11 @@ def _trees(snapshot: LiveSnapshot) -> list[TopRow]:
             each.id,
             (
                 each.id,
-                f"{each.live}",
-                f"{each.processes}",
-                f"{each.fds}",
+                format_number(each.live),
+                format_number(each.processes),
+                format_number(each.fds),
                 format_size(max(0, each.bytes)),
-                f"{tokens[each.id]:,}" if tokens.get(each.id) else "-",
+                format_number(tokens[each.id]) if tokens.get(each.id) else "-",
                 duration(snapshot.now - each.created_at),
                 duration(snapshot.now - each.used_at),
             ),
@@ -176,7 +176,7 @@ def _workers(snapshot: LiveSnapshot) -> list[TopRow]:
             each.name,
             (
                 each.name,
-                f"{len(each.runs)}",
+                format_number(len(each.runs)),
                 _busy(each),
                 each.no_agents or "taken"
                 if each.vanished_at is None

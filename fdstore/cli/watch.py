@@ -28,7 +28,7 @@ from fdstore.store.processes.processes import open_child
 from fdstore.store.views import worker_check
 from fdstore.store.views.shown_processes import shown_tree
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_size
+from fdstore.text.quantities import format_count, format_size
 
 EVERY_S = 0.1
 SILENT_S = 3.0
@@ -271,5 +271,5 @@ class TreeWatcher:
                 known.add(each.fd)
                 own = each.producer == process
                 how = each.source if own else f"by reference, created by {each.producer}"
-                pages = "1 page" if each.pages == 1 else f"{each.pages} pages"
-                self._report(process, f"  holds {each.fd}: {format_size(each.bytes)}, {pages} ({how})")
+                size = f"{format_size(each.bytes)}, {format_count(each.pages, 'page')}"
+                self._report(process, f"  holds {each.fd}: {size} ({how})")

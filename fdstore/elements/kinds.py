@@ -81,8 +81,10 @@ class FdResult(Element, frozen=True, kw_only=True):
 
     def words(self) -> list[str]:
         if self.kind == "bytes":
-            return [f"{self.fd}, stored: {self.size_bytes or 0:,} bytes of {self.media_type or ''}"]
-        return [f"{self.fd}, stored: {format_count(self.pages or 0, 'page')}", f"{self.chars:,} characters"]
+            size = format_count(self.size_bytes or 0, "byte")
+            return [f"{self.fd}, stored: {size} of {self.media_type or ''}"]
+        size = format_count(self.chars, "character")
+        return [f"{self.fd}, stored: {format_count(self.pages or 0, 'page')}", size]
 
     def kept(self, shown_chars: int) -> FdResult:
         return msgspec.structs.replace(super().kept(shown_chars), shown_chars=shown_chars)
@@ -190,7 +192,7 @@ class FdExtraction(Element, frozen=True, kw_only=True):
     def words(self) -> list[str]:
         what = "all of" if self.position else "a part of"
         what = "hits of a search in" if self.mode == "search" else what
-        return [self.new_fd, f"{what} {self.source_fd}", f"{self.content_size:,} characters"]
+        return [self.new_fd, f"{what} {self.source_fd}", format_count(self.content_size, "character")]
 
 
 class FdSearch(Element, frozen=True, kw_only=True):
@@ -284,7 +286,7 @@ class FdFileResult(Element, frozen=True, kw_only=True):
 
     def words(self) -> list[str]:
         done = "appended to" if self.mode == "append" else "written to"
-        return [f"{self.fd} {done} {self.file_path}", f"{self.size_bytes:,} bytes"]
+        return [f"{self.fd} {done} {self.file_path}", format_count(self.size_bytes, "byte")]
 
 
 class FdWrite(Element, frozen=True, kw_only=True):

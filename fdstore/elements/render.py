@@ -24,7 +24,7 @@ from fdstore.errors import FDStoreError, quoted
 from fdstore.errors.description import notes_of
 from fdstore.model.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 if TYPE_CHECKING:
     from fdstore.text.previews import Preview
@@ -165,8 +165,8 @@ def fd_extraction(
     searched."""
     what = "a copy of all of" if position else "a part of"
     if matches is not None:
-        what = f"the {format_count(matches, 'match', 'matches')} of a search in"
-    size = format_count(new.chars, "character")
+        what = f"the {plain_count(matches, 'match', 'matches')} of a search in"
+    size = plain_count(new.chars, "character")
     offer = f' Read it with read_fd(fd="{new.fd}").' if "read_fd" in tools else ""
     extraction = kinds.FdExtraction(
         source_fd=source_fd,
@@ -223,7 +223,7 @@ def fd_file_result(export: Export, create: bool, exist_ok: bool) -> Rendered:
     """Render a finished export with its options."""
     done = "written" if export.mode == "write" else "appended"
     is_text = export.kind == "text"
-    size = f" ({format_count(export.char_count, 'character')})" if is_text else ""
+    size = f" ({plain_count(export.char_count, 'character')})" if is_text else ""
     said = f"{export.fd}{size} was {done} to {quoted(export.file_path, 200)}."
     result = kinds.FdFileResult(
         fd=export.fd,

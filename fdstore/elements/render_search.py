@@ -8,7 +8,7 @@ from fdstore.elements.build import Rendered, render
 from fdstore.elements.kinds import FdSearch
 from fdstore.model.records import Hit, SearchResult
 from fdstore.text.near_misses import NearMiss
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 LINE_CHARS = 400
 """The maximum characters of one line in search results."""
@@ -101,6 +101,6 @@ def _cut(text: str, column: int, missing_before: int, missing_after: int) -> str
     begin = max(0, min(column - 1 - LINE_CHARS // 3, len(text) - LINE_CHARS))
     missing_before += begin
     missing_after += max(0, len(text) - begin - LINE_CHARS)
-    before = f"[{format_count(missing_before, 'character')} left out]" if missing_before else ""
-    after = f"[{format_count(missing_after, 'character')} left out]" if missing_after else ""
+    before = f"[{plain_count(missing_before, 'character')} left out]" if missing_before else ""
+    after = f"[{plain_count(missing_after, 'character')} left out]" if missing_after else ""
     return f"{before}{text[begin : begin + LINE_CHARS]}{after}"

@@ -1,4 +1,8 @@
-"""Format sizes, counts, durations and times for people: pure functions."""
+"""Format sizes, counts, durations and times for people: pure functions.
+
+Numbers have commas between their groups of digits, on the terminal and in the inspector: these are ASCII, and
+a number stays one word. Models read digits alone, which they copy into calls: `plain_count`.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +45,13 @@ def format_bound(count: int) -> str:
     return format_size(count)
 
 
-def spaced_number(value: int) -> str:
-    """Return a number with thin spaces between its groups of digits.
+def format_number(value: int) -> str:
+    """Format a number.
 
-    >>> spaced_number(1234567)
-    '1\\u202f234\\u202f567'
+    >>> format_number(1234567)
+    '1,234,567'
     """
-    return f"{value:,}".replace(",", "\u202f")
+    return f"{value:,}"
 
 
 def short_number(value: int) -> str:
@@ -65,8 +69,17 @@ def short_number(value: int) -> str:
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun.
 
-    >>> format_count(1, "line"), format_count(2, "process", "processes")
-    ('1 line', '2 processes')
+    >>> format_count(1, "line"), format_count(2000, "process", "processes")
+    ('1 line', '2,000 processes')
+    """
+    return f"{format_number(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
+def plain_count(count: int, noun: str, plural: str = "") -> str:
+    """Format a number with its noun for models.
+
+    >>> plain_count(1, "line"), plain_count(2000, "match", "matches")
+    ('1 line', '2000 matches')
     """
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
@@ -123,7 +136,7 @@ def format_tokens(usage: TokenUsage) -> str:
         return "-"
     share = 100 * usage.cache_read_tokens // usage.input_tokens if usage.cache_read_tokens else 0
     cached = f" ({share} % cached)" if usage.cache_read_tokens else ""
-    return f"{usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out"
+    return f"{format_number(usage.input_tokens)} in{cached}, {format_number(usage.output_tokens)} out"
 
 
 def precise_duration(seconds: float) -> str:

@@ -70,7 +70,7 @@ def test_what_is_not_utf_8_is_stored_as_bytes_and_read_back_exactly(command, sto
         assert proc.read_bytes(found.fd) == data
     assert made.err.count("\n") == 5
     assert command("cat", "triage", "fd:1").raw == PNG
-    assert exported.out.startswith(f"{len(archive())} bytes written to out (")
+    assert exported.out.startswith(f"{len(archive()):,} bytes written to out (")
     assert (tmp_path / "out").read_bytes() == proc.read_bytes("fd:2")
     assert (proc.stat("fd:6").media_type, proc.read_bytes("fd:6")) == ("image/png", PNG)
 
@@ -131,8 +131,8 @@ def test_bytes_are_shown_as_what_they_are(command, proc):
 
     assert stat["kind"] == "bytes"
     assert stat["type"] == "image/png"
-    assert stat["size"] == f"200.0 kB ({len(PNG)} bytes)"
-    assert stat["pages"] == "4 of at most 65536 bytes"
+    assert stat["size"] == f"200.0 kB ({len(PNG):,} bytes)"
+    assert stat["pages"] == "4 of at most 65,536 bytes"
     assert not {"chars", "lines"} & set(stat)
     assert all(len(line) <= 80 for line in narrow.lines)
     assert "200.0 kB      -" in narrow.lines[1]

@@ -79,7 +79,9 @@ def test_search_colours_matches_and_escapes_control_characters_on_a_terminal(com
     assert COLOURS.sub("", shown.out) == plain.out == unwanted.out
     assert "\x1b" not in plain.out
     assert plain.lines[0] == "1:a \\u{1b}[2J hit"
-    assert re.fullmatch(r"2:\[\d+ characters left out\]y+hitz+\[\d+ characters left out\]", plain.lines[1])
+    assert re.fullmatch(
+        r"2:\[2,\d+ characters left out\]y+hitz+\[1,\d+ characters left out\]", plain.lines[1]
+    )
     assert piped.out == "1:a \x1b[2J hit\n2:" + "y" * 3000 + "hit" + "z" * 3000 + "\n"
 
 

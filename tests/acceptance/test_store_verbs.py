@@ -199,7 +199,7 @@ def test_ps_draws_each_tree_with_ended_processes(command, store):
     ]
     assert "exited" in everything.lines[-1]
     assert len(one.lines) == 6
-    assert one.lines[-1].startswith("uses depth 3 of 8, live 3 of 64, processes 4 of 1 000, ")
+    assert one.lines[-1].startswith("uses depth 3 of 8, live 3 of 64, processes 4 of 1,000, ")
     assert command("ps", "nope").err.startswith("fdstore: not_found: tree nope does not exist; there are: ")
 
 

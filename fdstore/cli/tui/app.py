@@ -24,7 +24,7 @@ from fdstore.model.lifecycle import ENDED
 from fdstore.store.views.health_rule import level_of, summary
 from fdstore.store.views.live import LiveSnapshot
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import format_count, format_number
 
 if TYPE_CHECKING:
     from fdstore.cli.session import CliSession
@@ -193,7 +193,7 @@ class TopApp(App[None]):
             tabs.append(" ")
         more = [f"sorted by {self.order}"] if self.view == "processes" else []
         more += ["ended ones too"] if self.ended else []
-        more += [f"{self._more:,} rows more"] if self._more else []
+        more += [f"{format_number(self._more)} rows more"] if self._more else []
         more += [f"filter: {show_controls(self.words, keep='')}"] if self.words else []
         tabs.append("  " + ", ".join(more))
         self.query_one("#views", Static).update(tabs)

@@ -18,7 +18,7 @@ from fdstore.model.records import Descriptor
 from fdstore.store.contents.descriptors import list_page
 from fdstore.store.processes.processes import open_child
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_count, format_size
+from fdstore.text.quantities import format_count, format_number, format_size
 
 MAX_FDS = 500
 MAX_CHARS = 100_000
@@ -99,7 +99,7 @@ class DescriptorsScreen(Screen[None]):
 def _cells(d: Descriptor) -> list[Text]:
     cells = (
         *(d.fd, d.state, d.media_type, format_size(d.bytes)),
-        *(f"{d.lines:,}" if d.kind == "text" else "-", f"{d.pages:,}", d.source),
+        *(format_number(d.lines) if d.kind == "text" else "-", format_number(d.pages), d.source),
     )
     return [cell(text, right=name in NUMBERS) for name, text in zip(COLUMNS, cells, strict=True)]
 
@@ -154,8 +154,9 @@ class ContentScreen(Screen[None]):
             return
         self._shown = state
         follows = ", followed" if self._follows and d.state == "open" else ""
-        size = f"{format_size(d.bytes)}, {d.lines:,} lines" if d.kind == "text" else format_size(d.bytes)
-        where = f"{self.process} {d.fd}  page {self._page:,} of {d.pages:,}"
+        lines = f", {format_count(d.lines, 'line')}" if d.kind == "text" else ""
+        size = format_size(d.bytes) + lines
+        where = f"{self.process} {d.fd}  page {format_number(self._page)} of {format_number(d.pages)}"
         self._title(f"{where}  {size}  {d.state}{follows}  {d.source}")
         self.query_one("#text", Static).update(Text(show_controls(text)))
         if self._follows:
@@ -171,13 +172,14 @@ class ContentScreen(Screen[None]):
             self._client = Process(store, store.run(open_child(store.prefix, self.process)))
         d = self._client.stat(self.fd)
         if d.kind == "bytes":
-            return d, f"{d.media_type}: {d.bytes:,} bytes; fdstore cat {self.process} {d.fd} > FILE"
+            size = format_count(d.bytes, "byte")
+            return d, f"{d.media_type}: {size}; fdstore cat {self.process} {d.fd} > FILE"
         if self._follows:
             self._page = d.pages
         self._page = max(1, min(self._page, d.pages))
         text = self._client.read(self.fd, start=self._page).text
         if len(text) > MAX_CHARS:
-            text = f"{text[:MAX_CHARS]}\n... ({len(text):,} characters on this page)"
+            text = f"{text[:MAX_CHARS]}\n... ({format_number(len(text))} characters on this page)"
         return d, text
 
     async def action_turn(self, by: int) -> None:

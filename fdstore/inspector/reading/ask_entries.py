@@ -17,6 +17,7 @@ from fdstore.model.records import ProcessRecord, TokenUsage
 from fdstore.store.processes import asks
 from fdstore.store.processes.asks import AskRecord
 from fdstore.store.record_format import decode_record
+from fdstore.text.quantities import format_count
 from fdstore.wire.operation import Operation
 
 ASKS_AT_ONCE = 25
@@ -33,7 +34,10 @@ def entry_of(record: AskRecord, max_chars: int) -> ConversationEntry:
     """Return an ask, with its answer if it has one, as an entry."""
     answer = record.answer
     text, chars = cut_text("" if answer is None else answer.error or answer.text, max_chars)
-    parts = [f"a text of {len(p)} characters" if isinstance(p, str) else p.ref for p in record.ask.parts]
+    parts = [
+        f"a text of {format_count(len(p), 'character')}" if isinstance(p, str) else p.ref
+        for p in record.ask.parts
+    ]
     used = None
     if answer is not None and answer.tokens:
         output = min(answer.output_tokens, answer.tokens)

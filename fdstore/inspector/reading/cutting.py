@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from fdstore.elements.facts import ResultFacts
+from fdstore.text.quantities import format_count
 
 MAX_ITEMS = 20
 """Items shown of each list or object."""
@@ -47,7 +48,7 @@ class _Cutter:
             case str():
                 begin = value[: max(self.left, 0)]
                 self.left -= len(begin) + 1
-                return value if begin == value else f"{begin}... ({len(value)} characters)"
+                return value if begin == value else f"{begin}... ({format_count(len(value), 'character')})"
             case list() | dict() if depth >= MAX_NESTING:
                 return "..."
             case list():

@@ -28,11 +28,11 @@ from fdstore.model.ends import in_words
 from fdstore.model.records import TokenUsage
 from fdstore.text.quantities import (
     format_count,
+    format_number,
     format_size,
     format_tokens,
     precise_duration,
     short_number,
-    spaced_number,
 )
 
 MAX_ARGUMENT_CHARS = 200
@@ -227,7 +227,7 @@ def _answer(it: ConversationEntry) -> Line:
     usage = it.usage or TokenUsage()
     stopped = it.stop_reason if it.stop_reason not in ("tool_use", "end_turn", None) else ""
     sent, received, cached = map(
-        spaced_number, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
+        format_number, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
     )
     counts = f"{sent} tokens in, {received} out, {cached} of those read from the prompt cache"
     tokens = _marked("tokens", _in_and_out(it) if usage.tokens else "", title=counts)

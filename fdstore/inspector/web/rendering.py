@@ -36,12 +36,12 @@ from fdstore.text.quantities import (
     duration,
     format_costs,
     format_count,
+    format_number,
     format_size,
     format_sums,
     moment,
     precise_duration,
     short_number,
-    spaced_number,
 )
 from fdstore.text.selection import fd_id
 
@@ -81,7 +81,7 @@ def page_templates() -> Environment:
         "day": when_shown(lambda at_s: moment(at_s)[:10]),
         "costs": format_costs,
         "sums": format_sums,
-        "number": spaced_number,
+        "number": format_number,
         "short": short_number,
         "segment": lambda text: quote(text, safe=""),
         "fd_of": fd_of,

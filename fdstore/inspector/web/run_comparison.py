@@ -20,7 +20,13 @@ from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.steps import Step, make_steps
 from fdstore.inspector.web.whole_tree import WholeTree
 from fdstore.model.records import ProcessRecord, Record, TokenUsage
-from fdstore.text.quantities import format_size, format_sums, precise_duration, sum_costs
+from fdstore.text.quantities import (
+    format_number,
+    format_size,
+    format_sums,
+    precise_duration,
+    sum_costs,
+)
 
 Unit = Literal["", "s", "bytes"]
 
@@ -153,7 +159,7 @@ def more_or_less(a: float, b: float, unit: Unit = "") -> str:
         shown = precise_duration(by)
     else:
         words = ("more", "less" if unit else "fewer")
-        shown = format_size(int(by)) if unit else f"{int(by):,}"
+        shown = format_size(int(by)) if unit else format_number(int(by))
     return "" if a == b else f"{shown} {words[b < a]}"
 
 

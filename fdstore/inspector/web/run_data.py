@@ -19,6 +19,7 @@ from fdstore.inspector.web.saved import SavedHere
 from fdstore.inspector.web.timeline import Timeline
 from fdstore.inspector.web.timeline_spans import MAX_LABEL_CHARS
 from fdstore.model.records import Descriptor, ProcessRecord, Record, TokenUsage, Unreadable
+from fdstore.text.quantities import format_count
 from fdstore.text.redaction import MARK, Redactor
 from fdstore.text.tokens import estimate_tokens
 
@@ -241,5 +242,5 @@ def _cut(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _cut(each) for name, each in value.items()}
     if isinstance(value, str) and len(value) > MAX_CHARS:
-        return f"{value[:MAX_CHARS]}... ({len(value)} characters)"
+        return f"{value[:MAX_CHARS]}... ({format_count(len(value), 'character')})"
     return value

@@ -21,7 +21,7 @@ from fdstore.text.previews.sample import (
     numbered_excerpt,
     part_of,
 )
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 MIN_REPORTS = 2
 SHOWN = 12
@@ -78,10 +78,10 @@ def _outline(sample: Sample, min_reports: int) -> Outline | None:
     warnings = [report for report in reports if not report.is_error]
     files = {report.file for report in reports}
     of = found.range_in(sample.total_lines)
-    numbers = f"{format_count(len(errors), 'error')} and {format_count(len(warnings), 'warning')}"
+    numbers = f"{plain_count(len(errors), 'error')} and {plain_count(len(warnings), 'warning')}"
     lines = [
         *(first_lines(sample) if len(reports) < MIN_REPORTS else ()),
-        f"lines that report {numbers} in {format_count(len(files), 'file')}{part_of(of)}",
+        f"lines that report {numbers} in {plain_count(len(files), 'file')}{part_of(of)}",
         *(first_and_last(errors, SHOWN, "errors") if errors else first_and_last(warnings, SHOWN, "warnings")),
     ]
     return Outline(kind="compiler errors", of=of, lines=lines, tail_chars=SHOWN_TAIL_CHARS)

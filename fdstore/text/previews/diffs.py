@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fdstore.text.previews.sample import Outline, Sample, excerpt, part_of
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT = "diff --git "
@@ -54,7 +54,7 @@ def diff(sample: Sample) -> Outline | None:
     of = sample.range_of_first(len(lines))
     in_all = "" if of == "all" else f"; the text has {sample.total_lines} lines"
     added, removed = sum(file.added for file in files), sum(file.removed for file in files)
-    counts = f"{format_count(len(files), 'file')}, +{added} -{removed}"
+    counts = f"{plain_count(len(files), 'file')}, +{added} -{removed}"
     shown = [f"{counts}{part_of(of)}{in_all}"]
     if not everything:
         files[-1].note += " so far"

@@ -8,7 +8,7 @@ from html import unescape
 from itertools import islice
 
 from fdstore.text.previews.sample import Outline, Sample, excerpt, first_and_last, part_of
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 _START = re.compile(
     r"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).){0,2000}-->\s*+)*<(?:!doctype html|html[\s>])",
@@ -57,9 +57,9 @@ def html(sample: Sample) -> Outline | None:
     of = "all" if sample.whole else f"chars 1-{len(sample.head)}"
     lines = [f"title: {excerpt(title[1])}"] if title[1] else []
     found = [
-        format_count(count, noun) for noun, tag in _COUNTED.items() if (count := len(tag.findall(lowered)))
+        plain_count(count, noun) for noun, tag in _COUNTED.items() if (count := len(tag.findall(lowered)))
     ]
-    lines.append(", ".join([format_count(len(headings), "heading"), *found]) + part_of(of))
+    lines.append(", ".join([plain_count(len(headings), "heading"), *found]) + part_of(of))
     lines += first_and_last(headings, _SHOWN_HEADINGS, "headings")
     lines.append(f"text: {excerpt(_beginning_of_the_text(seen[:_MAX_CHARS]), _TEXT_CHARS)}")
     return Outline(kind="html outline", of=of, lines=lines)

@@ -17,7 +17,7 @@ from fdstore.text.previews.sample import (
     first_and_last,
     part_of,
 )
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 MIN_TYPES = 2
 SHOWN_FAMILIES = 30
@@ -56,12 +56,12 @@ def metrics(sample: Sample) -> Outline | None:
         return None
     part = part_of(sample.range_of_spans())
     families = [
-        f"{number}:{excerpt(name)} {kind}, {format_count(samples[name], 'sample')}"
+        f"{number}:{excerpt(name)} {kind}, {plain_count(samples[name], 'sample')}"
         for name, (number, kind) in declared.items()
     ]
-    heading = f"{len(families)} metric families are declared{part}; {format_count(samples.total(), 'sample')}"
+    heading = f"{len(families)} metric families are declared{part}; {plain_count(samples.total(), 'sample')}"
     if others := len(samples.keys() - declared.keys()):
-        heading += f", also of {format_count(others, 'name')} not declared here"
+        heading += f", also of {plain_count(others, 'name')} not declared here"
     lines = [heading, *first_and_last(families, SHOWN_FAMILIES, "families")]
     return Outline(kind="metrics", of=sample.range_of_spans(), lines=lines)
 

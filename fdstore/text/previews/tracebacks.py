@@ -19,7 +19,7 @@ from fdstore.text.previews.sample import (
     numbered_excerpt,
     part_of,
 )
-from fdstore.text.quantities import format_count
+from fdstore.text.quantities import plain_count
 
 MAX_LINES_AFTER = 3
 """The most lines that may follow a traceback at the end of a text."""
@@ -89,7 +89,7 @@ def traceback_inside(sample: Sample) -> Outline | None:
     if not begins:
         return None
     of = found.range_in(sample.total_lines)
-    lines = [*first_lines(sample), f"{format_count(len(begins), 'traceback')}{part_of(of)}:"]
+    lines = [*first_lines(sample), f"{plain_count(len(begins), 'traceback')}{part_of(of)}:"]
     left_out = len(begins) - SHOWN_FIRST - SHOWN_LAST
     for at, line in enumerate(begins):
         if left_out > 0 and at == SHOWN_FIRST:
@@ -140,7 +140,7 @@ def _describe_at(line: FoundLine) -> list[str]:
 def _describe(found: _Traceback, lines: Sequence[str], number: int) -> list[str]:
     """Describe a traceback among `lines`, whose first line has this number."""
     first = number - found.first
-    frames = format_count(found.frames, "frame")
+    frames = plain_count(found.frames, "frame")
     return [
         f"{found.language} traceback in lines {number}-{first + found.last}, {frames}",
         *(numbered_excerpt(first + at, lines[at]) for at in found.message),

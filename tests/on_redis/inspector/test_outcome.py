@@ -100,7 +100,7 @@ def test_of_a_long_answer_the_beginning_is_shown_and_where_the_rest_is(
     page = get("/tree/triage")
     shown = section(page.text)
 
-    assert f"The first {ANSWER_CHARS:,}".replace(",", " ") in shown.replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert f"The first {ANSWER_CHARS:,}" in shown
     assert 'href="/process/triage/fd/1"' in shown
 
 

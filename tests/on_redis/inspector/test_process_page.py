@@ -57,7 +57,7 @@ def test_a_long_answer_is_folded_and_whole_on_the_page_of_its_record(get: Get, p
 
     page, record = get("/process/triage", "/process/triage/record/2")
 
-    assert "Show 12\u202f000 of" in page.text
+    assert "Show 12,000 of" in page.text
     assert 'href="/process/triage/record/2"' in page.text
     assert "line 2999 of the answer" not in page.text
     assert "line 2999 of the answer" in record.text

@@ -68,7 +68,7 @@ def test_a_conversation_of_any_length_is_whole(store: Store, proc: Process) -> N
     assert (
         len(made) == 7
     )  # the head; of the process its begin, three parts of its conversation, its end; the foot
-    shown = f"Show {MAX_CHARS:,} of {len(long):,} characters".replace(",", "\u202f")
+    shown = f"Show {MAX_CHARS:,} of {len(long):,} characters"
     assert shown in page.text
     assert long not in page.text
 

@@ -2,7 +2,7 @@
 // search are marked too.
 "use strict";
 (() => {
-  const { element, spaced } = globalThis.descriptor;
+  const { element, grouped } = globalThis.descriptor;
   const SHOWN = 12;
 
   function showReading(found, pageUrl) {
@@ -13,14 +13,14 @@
     meter.value = found.count;
     const shown = found.pages.slice(0, SHOWN);
     const unit = found.total === 1 ? "page" : "pages";
-    sub.textContent = `${spaced(found.count)} of ${spaced(found.total)} ${unit}${shown.length ? ": " : ""}`;
+    sub.textContent = `${grouped(found.count)} of ${grouped(found.total)} ${unit}${shown.length ? ": " : ""}`;
     shown.forEach(([first, last], i) => {
       const link = element("a", "", first === last ? String(first) : `${first}–${last}`);
       link.href = pageUrl(first);
       sub.append(i ? ", " : "", link);
     });
     if (found.pages.length > SHOWN) sub.append(" …");
-    if (found.examined < found.length) sub.append(` (in its last ${spaced(found.examined)} records)`);
+    if (found.examined < found.length) sub.append(` (in its last ${grouped(found.examined)} records)`);
     if (found.made_by) {
       const made = section.querySelector(".made");
       const link = made.querySelector("a");

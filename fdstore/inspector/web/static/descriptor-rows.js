@@ -3,8 +3,8 @@
 "use strict";
 globalThis.descriptor = {};
 (() => {
-  // Numbers as the server writes them: thin spaces between groups of digits.
-  const spaced = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
+  // Numbers as the server writes them: commas between groups of digits.
+  const grouped = (number) => number.toLocaleString("en");
 
   function element(name, className, text) {
     const made = document.createElement(name);
@@ -20,5 +20,5 @@ globalThis.descriptor = {};
     return made.content.firstElementChild;
   }
 
-  Object.assign(globalThis.descriptor, { element, spaced, drawn });
+  Object.assign(globalThis.descriptor, { element, grouped, drawn });
 })();

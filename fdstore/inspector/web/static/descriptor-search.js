@@ -3,7 +3,7 @@
 // all lines that match are counted at once.
 "use strict";
 (() => {
-  const { spaced, drawn } = globalThis.descriptor;
+  const { grouped, drawn } = globalThis.descriptor;
   const AT_A_TIME = 50;
 
   class Searcher {
@@ -145,7 +145,7 @@
     tell(word) {
       const count = this.hits.length;
       const share = this.total ? Math.floor((100 * this.searched) / this.total) : 100;
-      const matches = `${spaced(count)} ${count === 1 ? "line" : "lines"}`;
+      const matches = `${grouped(count)} ${count === 1 ? "line" : "lines"}`;
       const isAll = this.next === null;
       const found = count ? `${matches}${isAll ? "" : " so far"}` : isAll && !word ? "Nothing found" : this.running ? "Searching" : "";
       const searched = isAll || !this.total ? "" : `${share} % searched`;

@@ -2,7 +2,7 @@
 // in the URL. Everything here is done by links and forms, too, where scripts do not run.
 "use strict";
 (() => {
-  const { element, spaced, drawn, copyLink, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
+  const { element, grouped, drawn, copyLink, showReading, drawMarks, Follower, Scroller, Searcher } = globalThis.descriptor;
   const BLOCK_BYTES = 4096;
   const root = document.getElementById("reader");
   const box = root.querySelector(".text");
@@ -74,7 +74,7 @@
       const d = now.descriptor;
       if (isHex) return "0x" + Math.floor(share * d.bytes).toString(16);
       const page = Math.min(d.pages, 1 + Math.floor(share * d.pages));
-      return `page ${spaced(page)} of ${spaced(d.pages)}`;
+      return `page ${grouped(page)} of ${grouped(d.pages)}`;
     },
     async load({ index, side, ...where }) {
       const beside = isHex ? { offset: index * BLOCK_BYTES, mark: marked() } : { page: index, mark: marked() };
@@ -93,7 +93,7 @@
     scroller.total = total(descriptor);
     for (const name of ["lines", "pages", "chars", "bytes"]) {
       const value = descriptor[name];
-      for (const each of document.querySelectorAll(`[data-count=${name}]`)) each.textContent = spaced(value);
+      for (const each of document.querySelectorAll(`[data-count=${name}]`)) each.textContent = grouped(value);
     }
   }
 

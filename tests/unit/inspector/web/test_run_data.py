@@ -153,7 +153,7 @@ def test_a_long_text_is_cut_after_it_was_redacted():
     shown = texts(["sk-a{20}"]).entry("triage", entry)
 
     assert (len(shown.text), shown.text[-5:], shown.chars) == (MAX_CHARS, "[reda", MAX_CHARS + 105)
-    assert shown.arguments == {"text": "z" * (MAX_CHARS - 5) + "[reda... (12005 characters)"}
+    assert shown.arguments == {"text": "z" * (MAX_CHARS - 5) + "[reda... (12,005 characters)"}
 
 
 def test_a_name_of_a_process_that_matches_hides_all_of_them_and_links_still_lead_there():
