@@ -22,7 +22,7 @@ from fdstore.store.keys import AT_ONCE
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import decoding, required, show_bytes
-from fdstore.text.names import check_prefix, name_id
+from fdstore.text.names import NAME, check_prefix, name_id
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -65,8 +65,7 @@ def find(handle: ProcessHandle, key: str) -> Operation[Descriptor | None]:
 def list_names(handle: ProcessHandle, prefix: str = "") -> Operation[list[Descriptor]]:
     """Return the descriptors of all names that begin with `prefix`, in the order of their UTF-8, without
     damaged ones. One round trip for each `AT_ONCE`."""
-    encoded = check_prefix(prefix).encode()
-    first, last = b"[" + encoded, b"(" + encoded + AFTER_ALL_KEYS
+    first, last = _range_of(prefix)
     listed: list[Descriptor] = []
     while True:
         found, reached = yield from _ask(handle, AT_ONCE, first, last)
@@ -74,6 +73,32 @@ def list_names(handle: ProcessHandle, prefix: str = "") -> Operation[list[Descri
         if not reached:
             return listed
         first = b"(" + reached
+
+
+def page_of_names(
+    handle: ProcessHandle, prefix: str, start: int, count: int
+) -> Operation[tuple[list[Descriptor], int]]:
+    """Return up to `count` descriptors of the names that begin with `prefix`, in the order of their UTF-8,
+    from the `start`-th (1-based) on, and the number of all of them. Damaged ones are left out. Two round
+    trips for up to `AT_ONCE`."""
+    first, last = _range_of(prefix)
+    names = handle.keys.names
+    total, found = yield [
+        ("ZLEXCOUNT", names, first, last),
+        ("ZRANGEBYLEX", names, first, last, "LIMIT", start - 1, count),
+    ]
+    fds = [NAME + key.decode("utf-8", "backslashreplace") for key in found]
+    listed: list[Descriptor] = []
+    for at in range(0, len(fds), AT_ONCE):
+        described = yield from look_up(handle, fds[at : at + AT_ONCE])
+        listed += [each for each in described if isinstance(each, Descriptor)]
+    return listed, total
+
+
+def _range_of(prefix: str) -> tuple[bytes, bytes]:
+    """Return the first and the last name that begin with `prefix`, as ZRANGEBYLEX takes them."""
+    encoded = check_prefix(prefix).encode()
+    return b"[" + encoded, b"(" + encoded + AFTER_ALL_KEYS
 
 
 def look_up(handle: ProcessHandle, fds: Sequence[str]) -> Operation[list[Descriptor | DamagedRecord]]:

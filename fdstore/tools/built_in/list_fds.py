@@ -1,4 +1,5 @@
-"""`list_fds`: list the descriptors of this process, and how much of each its agent has read."""
+"""`list_fds`: list the descriptors of this process, and how much of each its agent has read. With a prefix it
+lists named ones alone, in the order of their names, as a directory."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from fdstore.model.records import Descriptor
 from fdstore.results.context import Context
 from fdstore.results.coverage import ReadParts, count_in, merge
 from fdstore.results.tool_outcome import ToolOutcome
-from fdstore.store.contents import descriptors
+from fdstore.store.contents import descriptors, naming
 from fdstore.store.contents.locating import pages_of_chars
+from fdstore.text.names import NAME
 from fdstore.tools.arguments import Arguments, Number
 from fdstore.tools.tool import Tool, never
 from fdstore.wire.operation import Operation
@@ -29,12 +31,19 @@ MARGIN_CHARS = 30
 class ListFDs(Arguments, frozen=True, kw_only=True):
     start: Annotated[Number, msgspec.Meta(description="The first entry of the list; 1 is the first.")] = 1
     count: Annotated[Number, msgspec.Meta(description="How many entries.")] = 50
+    prefix: Annotated[
+        str, msgspec.Meta(description="Only names that begin so: logs/ lists name:logs/...")
+    ] = ""
 
 
 def run(context: Context, arguments: ListFDs, call_id: str | None) -> Operation[ToolOutcome]:
     limit = context.config.max_read_chars
     count = min(arguments.count, max(limit // MIN_LINE_CHARS, 1))
-    held, total = yield from descriptors.list_page(context.handle, arguments.start, count)
+    prefix = arguments.prefix.removeprefix(NAME)
+    if arguments.prefix:
+        held, total = yield from naming.page_of_names(context.handle, prefix, arguments.start, count)
+    else:
+        held, total = yield from descriptors.list_page(context.handle, arguments.start, count)
     if arguments.start > max(total, 1):
         raise PositionOutOfRange("the list", "descriptor", arguments.start, total)
     fitting = _fitting(held, limit, context.handle.id)

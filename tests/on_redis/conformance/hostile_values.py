@@ -78,7 +78,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         **every([True, False], "ignore_case", "extract_to_new_fd"),
     },
     "diff_fd": {**every(IDS, "a", "b"), "context": [0, "3", 100, 101]},
-    "list_fds": every([1, 2, "3", 2.0], "start", "count"),
+    "list_fds": {**every([1, 2, "3", 2.0], "start", "count"), "prefix": ["", "n", *TEXTS]},
     "write_fd": {"data": ["a note\n", *TEXTS]},
     "put_fd": {"text": ["a note\n", *TEXTS]},
     "fd_to_file": {

@@ -99,6 +99,21 @@ def test_a_long_list_names_the_next_start(proc: Process, tools: Toolset) -> None
     assert "next" not in show_element(tools, "list_fds", start=4).attributes
 
 
+def test_a_list_with_a_prefix_has_the_names_below_it_in_their_order(proc: Process, tools: Toolset) -> None:
+    proc.create("no name")
+    for key in ("logs/b", "logs/a/2", "notes", "logs/a/1", "log"):
+        proc.put(key, "x")
+
+    for prefix in ("logs/", "name:logs/"):
+        assert [
+            line.split()[0] for line in show_element(tools, "list_fds", prefix=prefix).body.splitlines()
+        ] == [*("name:logs/a/1", "name:logs/a/2", "name:logs/b")]
+    second = show_element(tools, "list_fds", prefix="lo", start=2, count=2)
+    assert (second["count"], second["total"], second["next"]) == ("2", "4", "4")
+    assert show(tools, "list_fds", prefix="none") == '<fd_list count="0" total="0">\n\n</fd_list>'
+    assert show_element(tools, "list_fds", prefix="logs/", start=9)["type"] == "invalid_range"
+
+
 def test_the_list_of_a_process_without_descriptors_is_empty(tools: Toolset) -> None:
     assert show(tools, "list_fds") == '<fd_list count="0" total="0">\n\n</fd_list>'
 

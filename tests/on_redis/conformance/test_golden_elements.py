@@ -169,6 +169,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("put_fd", {"name": "plan", "data": "2. write\n"}),
     ("list_fds", {}),
     ("list_fds", {"start": 3, "count": 2}),
+    ("list_fds", {"prefix": "notes/"}),
     ("close_fd", {"fd": "fd-2"}),
     ("close_fd", {"fd": "name:plan"}),
     ("close_fd", {"fd": 2}),

@@ -70,7 +70,7 @@ def test_the_signatures_are_those_of_the_contract(tools: Toolset, spawning: Tool
         "ignore_case": False,
         "extract_to_new_fd": False,
     }
-    assert signature(tools, "list_fds") == {"start": 1, "count": 50}
+    assert signature(tools, "list_fds") == {"start": 1, "count": 50, "prefix": ""}
     assert signature(tools, "fd_to_file") == {
         "fd": ...,
         "file_path": ...,

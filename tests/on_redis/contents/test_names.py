@@ -178,6 +178,8 @@ def test_names_cost_the_same_beside_ten_thousand_others(store: Store, proc: Proc
         listed, rounds, commands = commands_for(naming.list_names(handle, "mine/"))
         assert ([d.fd for d in listed], rounds) == ([f"name:mine/{n}" for n in range(3)], 1)
         assert commands <= 9
+        (listed, total), rounds, commands = commands_for(naming.page_of_names(handle, "mine/", 2, 1))
+        assert ([d.fd for d in listed], total, rounds, commands <= 6) == (["name:mine/1"], 3, 2, True)
         found, rounds, commands = commands_for(naming.find(handle, "mine/2"))
         assert (found.chars, rounds, commands <= 5) == (4000, 1, True)
         assert commands_for(naming.find(handle, "absent"))[1] == 1
