@@ -239,7 +239,8 @@ PROC is a process: triage, or triage.1 for its first child.
 FD is a descriptor: fd:3 (or just 3), name:KEY for a named content,
   or ref:NAME for a passage that a model named.
 SELECTOR is an FD or a part of one:
-  fd:3#P2-4 (pages), fd:3#L10-20 (lines), name:KEY#C1-99 (characters).
+  fd:3#P2-4 (pages), fd:3#L10-20 (lines), name:KEY#C1-99 (characters),
+  fd:3#J/key/0 (a value of JSON, by its pointer).
 
 \b
 Without --url and $FDSTORE_URL the store is an embedded Redis, which the first

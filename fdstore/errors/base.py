@@ -142,6 +142,25 @@ class NotFound(FDStoreError):
         return f"{missing}; there are: {', '.join(shown)}{rest}"
 
 
+class NoSuchValue(NotFound):
+    """A JSON content has no value at this pointer. `longest` is the part of it that exists, `there` says what
+    stands there."""
+
+    says = "{what} does not exist; {longest} is {there}"
+    remedy = "Correct the pointer: `longest` is the part of it that exists."
+    sample = given("fd:1#J/results/9", "fd:1#J/results", "an array of 3")
+
+    longest: str = ""
+    there: str = ""
+
+    def __init__(self, what: str, longest: str, there: str) -> None:
+        FDStoreError.__init__(self, what, longest, there)
+        self.known = ()
+
+    def __str__(self) -> str:
+        return FDStoreError.__str__(self)
+
+
 class InvalidArgument(FDStoreError):
     """An argument has the wrong type, form or size."""
 

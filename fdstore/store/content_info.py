@@ -26,6 +26,7 @@ from fdstore.store.keys import ContentKeys
 from fdstore.store.recent import Recent
 from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
+from fdstore.text.json_pointer import CharSpan
 from fdstore.text.media_types import BYTES_TYPE
 from fdstore.wire.operation import Command, NumberedFields
 
@@ -53,6 +54,8 @@ class ContentInfo:
     by the time it is fetched, so its text comes with the metadata, as `last_page`. `writer_left_s` is
     the time in seconds until the writer's lease expires.
 
+    `values` are the places of values of JSON that were looked up, by their pointers.
+
     `is_split` is true if some of the pages are in two fields (see `page_fields`).
 
     `is_torn` is true for a stream whose pages and index may hold more than its totals, after a crash tore
@@ -61,7 +64,7 @@ class ContentInfo:
 
     __slots__ = (
         *("content", "created", "descriptor", "groups", "is_split", "is_torn", "keys", "last_page"),
-        *("pages", "writer_left_s"),
+        *("pages", "values", "writer_left_s"),
     )
 
     def __init__(
@@ -80,6 +83,7 @@ class ContentInfo:
         self.is_split = is_split
         self.pages = NumberedFields(keys.pages, self.proof, "+" if is_split else "")
         self.groups: Recent[int, Group] = Recent(MAX_GROUPS)
+        self.values: Recent[str, CharSpan] | None = None
         self.last_page: bytes | None = None
         self.writer_left_s = 0.0
         self.is_torn = False

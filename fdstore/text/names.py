@@ -2,8 +2,10 @@
 
     name:notes/plan.md          KEY is any text of 1-1024 bytes of UTF-8 without control characters
     name:notes/plan.md#L1-9     the last "#" begins a selector if what follows is one
+    name:found.json#J/a/b       the first "#J/" begins a pointer, which takes all that follows
 
-So a key that itself ends in a selector is refused: reading it would read a part of another one.
+So a key that itself ends in a selector, or has "#J/" in it, is refused: reading it would read a part of
+another one.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from fdstore.errors import InvalidArgument, quoted
 NAME = "name:"
 MAX_KEY_BYTES = 1024
 
-SELECTOR = re.compile(r"([PLC])([0-9]{1,16})(?:(-)([0-9]{1,16})?)?")
+SELECTOR = re.compile(r"J(/.*)?|([PLC])([0-9]{1,16})(?:(-)([0-9]{1,16})?)?", re.DOTALL)
 """The part of a selector after its "#"."""
+
+_SELECTOR_AT_END = re.compile(rf"#({SELECTOR.pattern})\Z", re.DOTALL)
 
 
 def name_id(key: object) -> str:
@@ -43,10 +47,9 @@ def split_name(value: str) -> tuple[str, str | None]:
 
     Raises `InvalidArgument`.
     """
-    before, hash_sign, after = value.rpartition("#")
-    part = after if hash_sign and SELECTOR.fullmatch(after) else None
-    name = value if part is None else before
-    return NAME + _checked(name.removeprefix(NAME)), part
+    found = _SELECTOR_AT_END.search(value)
+    name = value[: found.start()] if found else value
+    return NAME + _checked(name.removeprefix(NAME)), found[1] if found else None
 
 
 def check_prefix(prefix: object) -> str:
@@ -70,9 +73,7 @@ def _checked(key: str, argument: str = "key", *, ends_in_selector: bool = False)
     for char in key:
         if unicodedata.category(char) == "Cc":
             raise InvalidArgument(argument, f"{quoted(key)} has a control character (U+{ord(char):04X})")
-    _, hash_sign, after = key.rpartition("#")
-    if hash_sign and not ends_in_selector and SELECTOR.fullmatch(after):
-        raise InvalidArgument(
-            argument, f"{quoted(key)} ends in #{after}, which would be read as a part; choose another key"
-        )
+    if not ends_in_selector and (found := _SELECTOR_AT_END.search(key)):
+        problem = f"ends in {quoted(found[0])[1:-1]}, which would be read as a part; choose another key"
+        raise InvalidArgument(argument, f"{quoted(key)} {problem}")
     return key

@@ -27,14 +27,15 @@ _NAME = r"[A-Za-z0-9_.-]{1,64}"
 # A tag ends at the first ">" and contains no "<": scanning resumes after an unfinished tag.
 _TAG = re.compile(r"<ref(?=[\s>])[^<>]*+>|</ref\s*+>")
 _OPENING = re.compile(rf"""<ref\s++id\s*+=\s*+(?:"(?P<double>{_NAME})"|'(?P<single>{_NAME})')\s*+>""")
+_KEY = r"[^{}\x00-\x1f]"
 _PLACEHOLDER = re.compile(
-    rf"\{{\{{\s*+(?P<selector>(?:fd[:-][0-9]{{1,16}}|ref:{_NAME})(?:#[A-Za-z0-9-]{{1,64}})?"
-    rf"|name:[^{{}}\x00-\x1f]{{1,1100}}?)\s*+\}}\}}"
+    rf"\{{\{{\s*+(?P<selector>(?:fd[:-][0-9]{{1,16}}|ref:{_NAME})(?:#J/{_KEY}{{0,4096}}?|#[A-Za-z0-9-]{{1,64}})?"
+    rf"|name:{_KEY}{{1,5200}}?)\s*+\}}\}}"
 )
 
 
 class Placeholder(Record, frozen=True, kw_only=True):
-    """`text[start:end]` stands for the content of `selector`: `fd:3`, `fd:3#L10-20`, `ref:plan`.
+    """`text[start:end]` stands for the content of `selector`: `fd:3`, `fd:3#L10-20`, `fd:3#J/a`, `ref:plan`.
 
     `selector` is as written. It may still be invalid (`fd:3#L20-10`, an id that does not exist): the caller
     must report that, because ignoring it would pass braces to a tool.

@@ -6,6 +6,7 @@
     fd:3#P2  fd:3#P2-4       pages           ref:plan#L1-5     any part of either
     fd:3#L120-180            lines           fd:3#L120-        from line 120 to the end
     fd:3#C100-299            characters
+    fd:3#J/results/0         a value of JSON, by its pointer (RFC 6901): all that follows "#J"
 
 All positions are 1-based and inclusive. A start past the end is an error; an end past it is clamped, and
 results report the clamped range. No number has leading zeros.
@@ -16,11 +17,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
 
 from fdstore.errors import InvalidArgument, PageOutOfRange, PositionOutOfRange, quoted
 from fdstore.model.records import Mode
+from fdstore.text.json_pointer import parse_pointer
 from fdstore.text.names import NAME, SELECTOR, split_name
 from fdstore.text.numbers import MAX_INTEGER
 
@@ -34,7 +37,8 @@ MODES: tuple[Mode, ...] = ("page", "line", "char")
 
 ID_FORMS = "write fd:3, ref:NAME for a named passage, or name:KEY"
 SELECTOR_FORMS = (
-    "write fd:3#P2-4 for pages, fd:3#L10-20 for lines, fd:3#C1-99 for characters, fd:3#L10- to the end"
+    "write fd:3#P2-4 for pages, fd:3#L10-20 for lines, fd:3#C1-99 for characters, fd:3#L10- to the end, "
+    "fd:3#J/key/0 for a value of JSON"
 )
 
 
@@ -54,19 +58,30 @@ FIRST_PAGE = Part("page", 1, 1)
 """The part that is read by default."""
 
 
+class JsonValue(msgspec.Struct, frozen=True):
+    """The source text of a value of a JSON content, which `locating.locate` finds in it."""
+
+    pointer: str
+
+
+AnyPart: TypeAlias = Part | JsonValue
+
+
 class Selector(msgspec.Struct, frozen=True):
     """A descriptor id in its canonical form, and a part, if any.
 
-    >>> str(selector("3#L120-180")), str(selector("fd:3#P2-")), str(selector(3))
-    ('fd:3#L120-180', 'fd:3#P2-', 'fd:3')
+    >>> str(selector("3#L120-180")), str(selector("fd:3#P2-")), str(selector("3#J/a/0")), str(selector(3))
+    ('fd:3#L120-180', 'fd:3#P2-', 'fd:3#J/a/0', 'fd:3')
     """
 
     fd: str
-    part: Part | None = None
+    part: AnyPart | None = None
 
     def __str__(self) -> str:
         if self.part is None:
             return self.fd
+        if isinstance(self.part, JsonValue):
+            return f"{self.fd}#J{self.part.pointer}"
         last = "" if self.part.last == MAX_INTEGER else self.part.last
         return f"{self.fd}#{self.part.mode[0].upper()}{self.part.start}-{last}"
 
@@ -129,15 +144,18 @@ def _selector(value: str) -> Selector:
     found = SELECTOR.fullmatch(range_text)
     if not found:
         raise InvalidArgument("fd", f"{quoted(range_text)} is not a part of a content; {SELECTOR_FORMS}")
-    first, to_end = found[2], bool(found[3]) and not found[4]
-    end = str(MAX_INTEGER) if to_end else found[4] or first
+    pointer, mode, first, dash, written_end = found.groups()
+    if mode is None:
+        parse_pointer(pointer or "")
+        return Selector(fd, JsonValue(pointer or ""))
+    end = str(MAX_INTEGER) if dash and not written_end else written_end or first
     if first.startswith("0") or end.startswith("0"):
         problem = "numbers count from 1 and have no leading zeros"
         raise InvalidArgument("fd", f"{quoted(range_text)}: {problem}; {SELECTOR_FORMS}")
     start, last = int(first), int(end)
     if not start <= last <= MAX_INTEGER:
         raise InvalidArgument("fd", f"{quoted(range_text)}: ranges run upwards from 1; {SELECTOR_FORMS}")
-    return Selector(fd, Part(_MODES[found[1]], start, last - start + 1))
+    return Selector(fd, Part(_MODES[mode], start, last - start + 1))
 
 
 def number(name: str, value: object) -> int:

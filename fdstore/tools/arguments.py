@@ -29,7 +29,7 @@ Fd = Annotated[
     Any,
     msgspec.Meta(
         description="fd:3, ref:plan, or a part: fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 "
-        "(characters).",
+        "(characters), fd:3#J/key/0 (of JSON).",
         extra_json_schema={"type": "string"},
         extra=_NAMES_FD,
     ),

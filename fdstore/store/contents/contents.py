@@ -18,7 +18,7 @@ from fdstore.text.index import TextPosition
 from fdstore.text.media_types import DEFAULT_TYPES, check_media_type, media_type_of
 from fdstore.text.names import NAME
 from fdstore.text.paging import BLOCK_CHARS, Cutter, cut
-from fdstore.text.selection import Part
+from fdstore.text.selection import AnyPart, Part
 from fdstore.wire.operation import Disk, Operation
 
 IngestErrors = Literal["strict", "backslashreplace", "bytes"]
@@ -147,7 +147,7 @@ def _type_of_file(kind: ContentKind, name: str, source: str, head: bytes) -> str
 def extract(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     *,
     page_size: int | None = None,
     call_id: str | None = None,
@@ -157,7 +157,7 @@ def extract(
 
 
 def _extract(
-    handle: ProcessHandle, fd: str, part: Part | None, page_size: int | None, call_id: str | None
+    handle: ProcessHandle, fd: str, part: AnyPart | None, page_size: int | None, call_id: str | None
 ) -> Operation[Descriptor]:
     info, span = yield from part_of(handle, fd, part)
     source = info.descriptor
@@ -197,7 +197,7 @@ def _origin(info: ContentInfo, chars_before: int, newlines_before: int, stage: S
 
 
 @reads_content
-def part_of(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[ContentInfo, PageSpan]]:
+def part_of(handle: ProcessHandle, fd: str, part: AnyPart | None) -> Operation[tuple[ContentInfo, PageSpan]]:
     """Locate a part of a text; None means all of it. Raises `NotText`."""
     if part is not None:
         return (yield from locate(handle, fd, part))

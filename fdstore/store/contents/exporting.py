@@ -18,7 +18,7 @@ from fdstore.store.contents.resolving import (
 )
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.trees.export_quota import LEFT_AS_IT_IS, Allowance
-from fdstore.text.selection import Part
+from fdstore.text.selection import AnyPart
 from fdstore.wire.operation import Disk, Operation
 
 
@@ -33,7 +33,7 @@ class Written(NamedTuple):
 def write_part(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     write: Callable[[bytes], object],
     *,
     begin: Callable[[Descriptor], None] | None = None,
@@ -50,7 +50,7 @@ def write_part(
 def _write_part(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     write: Callable[[bytes], object],
     allowance: Allowance | None = None,
     *,
@@ -79,7 +79,7 @@ def _write_part(
 def export(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     target: Target,
     mode: Literal["write", "append"],
     progress: Callable[[int], None] | None = None,

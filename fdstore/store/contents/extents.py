@@ -20,7 +20,7 @@ from fdstore.store.contents.locating import collect, cut_head, cut_tail, fetch_p
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, retry_if_gone
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.index import GROUP_PAGES, Group, TextPosition, group_of
-from fdstore.text.selection import Part
+from fdstore.text.selection import AnyPart, Part
 from fdstore.wire.operation import Operation
 
 SplitUnit: TypeAlias = Literal["chars", "lines", "pages"]
@@ -55,7 +55,7 @@ def whole(descriptor: Descriptor) -> Extent:
 
 
 @reads_content
-def measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[Descriptor, Extent]]:
+def measure(handle: ProcessHandle, fd: str, part: AnyPart | None) -> Operation[tuple[Descriptor, Extent]]:
     """Return the descriptor of a text and the extent of a part of it, of all of it for None. No round trip
     if it is cached, else one for the index and one for the pages at the ends.
 
@@ -64,7 +64,7 @@ def measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tupl
     return (yield from retry_if_gone(handle, fd, lambda: _measure(handle, fd, part)))
 
 
-def _measure(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[tuple[Descriptor, Extent]]:
+def _measure(handle: ProcessHandle, fd: str, part: AnyPart | None) -> Operation[tuple[Descriptor, Extent]]:
     if part is None:
         info = yield from content_info(handle, fd)
         info.require_text()

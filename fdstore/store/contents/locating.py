@@ -1,12 +1,14 @@
 """Locate a part of a content and fetch it.
 
 Every part is a `PageSpan`: a run of whole pages, cut at both ends. Locating it needs only the index; fetching
-it transfers only those pages, in pipelined requests when there are many.
+it transfers only those pages, in pipelined requests when there are many. To find a value of JSON the whole
+text is read first; the client remembers where it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
@@ -16,9 +18,11 @@ from fdstore.store.content_info import ContentGone, ContentInfo, Unit
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, resolve
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.recent import Recent
 from fdstore.text.index import Group, TextPosition
-from fdstore.text.selection import Part, clamp
-from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send
+from fdstore.text.json_pointer import CharSpan, ValueFinder
+from fdstore.text.selection import AnyPart, JsonValue, Part, clamp
+from fdstore.wire.operation import Abandon, Batch, Disk, Operation, Receive, Send
 
 WINDOW_BYTES = 256_000
 """Approximate size of one request of a long read."""
@@ -30,6 +34,9 @@ is written or a text searched: what is in flight is in the memory of Redis."""
 AHEAD_IN_MEMORY = 128
 """Requests in flight during a read into memory, which is as fast as the network: about 33 MB, so that only
 the longest reads wait for more than one round trip."""
+
+MAX_VALUES = 32
+"""Values of JSON whose place in one content a client remembers."""
 
 LOOKS = 3
 """The number of times a part is looked up before it counts as missing: other threads that read the same
@@ -87,11 +94,18 @@ def total_of(descriptor: Descriptor, mode: str) -> int:
     return {"page": descriptor.pages, "line": descriptor.lines, "char": descriptor.chars}[mode]
 
 
-def locate(handle: ProcessHandle, fd: str, part: Part) -> Operation[tuple[ContentInfo, PageSpan]]:
+def locate(handle: ProcessHandle, fd: str, part: AnyPart) -> Operation[tuple[ContentInfo, PageSpan]]:
     """Locate a part of a content: no round trip if its index is cached, one otherwise.
 
-    Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`.
+    Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, of a value of JSON `InvalidArgument` and
+    `NoSuchValue`.
     """
+    if isinstance(part, JsonValue):
+        read, chars = yield from _chars_of(handle, fd, part)
+        info, span = yield from locate(handle, fd, chars)
+        if (info.content, info.created) != (read.content, read.created):
+            raise ContentGone(fd)  # the name means another content by now
+        return info, span
     if part.mode == "page":
         info = yield from content_info(handle, fd)
         info.require_text()
@@ -129,8 +143,44 @@ def pages_of_chars(handle: ProcessHandle, fd: str, first: int, last: int) -> Ope
     return span.head.page, span.tail.page
 
 
-def clamp_span(handle: ProcessHandle, fd: str, part: Part) -> Operation[Part]:
-    """Return the part, cut at the end of the content."""
+def _chars_of(handle: ProcessHandle, fd: str, value: JsonValue) -> Operation[tuple[ContentInfo, Part]]:
+    """Return the characters of a value of JSON. The text is read in bounded memory, unless it is known where
+    the value is."""
+    info = yield from content_info(handle, fd)
+    info.require_text()
+    span = info.values.get(value.pointer) if info.values else None
+    if span is None:
+        span = yield from _find_value(info, value, lines=False)
+        if info.descriptor.state != "open":
+            info.values = info.values or Recent(MAX_VALUES)
+            info.values.put(value.pointer, span)
+    return info, Part("char", span.start + 1, span.end - span.start)
+
+
+class _EnoughRead(Exception):
+    """Stops the read of a text whose rest does not matter."""
+
+
+def _find_value(info: ContentInfo, value: JsonValue, *, lines: bool) -> Operation[CharSpan]:
+    finder = ValueFinder(info.descriptor.fd, value.pointer, lines=lines)
+
+    def take(run: list[bytes]) -> Operation[None]:
+        yield Disk(lambda: finder.feed(b"".join(run).decode("utf-8")))
+        if finder.done:
+            raise _EnoughRead
+
+    with suppress(_EnoughRead):
+        yield from fetch(info, range(1, info.descriptor.pages + 1), take)
+        yield Disk(lambda: finder.feed(None))
+    if finder.must_begin_again:
+        return (yield from _find_value(info, value, lines=True))
+    return finder.span
+
+
+def clamp_span(handle: ProcessHandle, fd: str, part: AnyPart) -> Operation[Part]:
+    """Return the part in units that are counted, cut at the end of the content."""
+    if isinstance(part, JsonValue):
+        _, part = yield from _chars_of(handle, fd, part)
     info = yield from content_info(handle, fd)
     info.require_text()
     return clamp(fd, part, total_of(info.descriptor, part.mode))

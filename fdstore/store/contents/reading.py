@@ -34,11 +34,11 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage
 from fdstore.text.index import Group, group_of
 from fdstore.text.paging import count_lines, page_end
-from fdstore.text.selection import Part
+from fdstore.text.selection import AnyPart, Part
 from fdstore.wire.operation import Batch, Operation
 
 
-def read(handle: ProcessHandle, fd: str, part: Part | None, limit: int | None = None) -> Operation[Slice]:
+def read(handle: ProcessHandle, fd: str, part: AnyPart | None, limit: int | None = None) -> Operation[Slice]:
     """Read a part of a content, all of it for None. One page is one round trip of that page's bytes.
 
     Raises `NotFound`, `PageOutOfRange`, `PositionOutOfRange`, and `TooLarge` when the part has more
@@ -46,13 +46,13 @@ def read(handle: ProcessHandle, fd: str, part: Part | None, limit: int | None = 
     """
     if part is None:
         return retry_if_gone(handle, fd, lambda: read_all(handle, fd, limit))
-    if part.mode == "page" and part.count == 1:
+    if isinstance(part, Part) and part.mode == "page" and part.count == 1:
         return read_page(handle, fd, part.start, limit)
     return retry_if_gone(handle, fd, lambda: read_range(handle, fd, part, limit))
 
 
 @reads_content
-def read_range(handle: ProcessHandle, fd: str, part: Part, limit: int | None = None) -> Operation[Slice]:
+def read_range(handle: ProcessHandle, fd: str, part: AnyPart, limit: int | None = None) -> Operation[Slice]:
     """Read several pages, lines or characters. At least two round trips if the index is not cached."""
     info, span = yield from locate(handle, fd, part)
     if limit is not None:

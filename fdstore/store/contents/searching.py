@@ -25,7 +25,7 @@ from fdstore.text.near_misses import NearMiss, NearMisses
 from fdstore.text.paging import Cutter
 from fdstore.text.pattern import HitCount, Pattern
 from fdstore.text.search import BLOCK_BYTES, LineReader, Matcher, Scan, search_limits
-from fdstore.text.selection import Part
+from fdstore.text.selection import AnyPart
 from fdstore.wire.operation import Disk, Operation
 
 MAX_SHOWN = 50
@@ -69,7 +69,7 @@ class _HitWriter:
 def search(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     pattern: str,
     *,
     context: int = 0,
@@ -96,7 +96,7 @@ def search(
 def search_or_near(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     pattern: str,
     *,
     context: int = 0,
@@ -161,7 +161,7 @@ def _near_misses(query: _Query, info: ContentInfo, span: PageSpan, kept: _Kept) 
 
 
 def _progress_of(
-    progress: Callable[[int, int | None], None] | None, info: ContentInfo, part: Part | None
+    progress: Callable[[int, int | None], None] | None, info: ContentInfo, part: AnyPart | None
 ) -> Callable[[list[bytes]], None]:
     """Return the function that receives the runs of a text, and reports how much that was."""
     total = info.descriptor.bytes if part is None else None
@@ -180,7 +180,7 @@ def _progress_of(
 def search_extract(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     pattern: str,
     *,
     context: int = 0,
@@ -226,7 +226,7 @@ class Counted(msgspec.Struct, frozen=True):
 def print_matches(
     handle: ProcessHandle,
     fd: str,
-    part: Part | None,
+    part: AnyPart | None,
     matcher: Matcher,
     printer: GrepPrinter | None,
     write: Callable[[bytes], object],

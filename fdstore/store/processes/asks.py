@@ -57,7 +57,7 @@ from fdstore.store.record_format import (
 from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.selection import selector
+from fdstore.text.selection import JsonValue, selector
 from fdstore.wire.operation import Operation, Value
 from fdstore.wire.scripts import script, text
 
@@ -213,7 +213,7 @@ def _length(handle: ProcessHandle, ref: str, lengths: dict[str, int]) -> Operati
     """Return the length of a text in characters; 0 if it is not known without its index."""
     try:
         of = selector(ref)
-        if of.part is not None and of.part.mode != "char":
+        if isinstance(of.part, JsonValue) or (of.part is not None and of.part.mode != "char"):
             return 0
         if of.fd not in lengths:
             lengths[of.fd] = (yield from content_info(handle, of.fd)).descriptor.chars

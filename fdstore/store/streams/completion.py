@@ -17,7 +17,7 @@ from fdstore.store.contents.resolving import content_info, reads_content
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.leases import check_held
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.selection import FIRST_PAGE, Part
+from fdstore.text.selection import FIRST_PAGE, AnyPart, JsonValue
 from fdstore.wire.operation import Block, Operation
 
 BLOCK_S = 5.0
@@ -51,7 +51,7 @@ def wait_for_change(
 
 
 def read_whole(
-    handle: ProcessHandle, fd: str, part: Part | None, limit: int | None, wait_s: float
+    handle: ProcessHandle, fd: str, part: AnyPart | None, limit: int | None, wait_s: float
 ) -> Operation[Slice]:
     """As `reading.read`, after waiting up to `wait_s` seconds until the part is complete: no later text can
     change it. The whole content (None) is complete at its end."""
@@ -61,14 +61,14 @@ def read_whole(
 
 
 def _read_when_whole(
-    handle: ProcessHandle, fd: str, part: Part | None, limit: int | None, wait_s: float
+    handle: ProcessHandle, fd: str, part: AnyPart | None, limit: int | None, wait_s: float
 ) -> Operation[Slice]:
     yield from until_complete(handle, fd, part, wait_s)
     return (yield from read(handle, fd, part, limit))
 
 
 @reads_content
-def until_complete(handle: ProcessHandle, fd: str, part: Part | None, wait_s: float) -> Operation[None]:
+def until_complete(handle: ProcessHandle, fd: str, part: AnyPart | None, wait_s: float) -> Operation[None]:
     """Wait up to `wait_s` seconds until a part is complete. 0 does nothing. Raises `Fenced` when the process
     is cancelled, or claimed by another worker, while its attempt waits here."""
     if not check_wait(wait_s):
@@ -94,11 +94,11 @@ def check_wait(wait_s: object) -> float:
     return float(wait_s)
 
 
-def _is_whole(info: ContentInfo, part: Part | None) -> bool:
+def _is_whole(info: ContentInfo, part: AnyPart | None) -> bool:
     d = info.descriptor
     if d.state != "open":
         return True
-    if part is None:
+    if part is None or isinstance(part, JsonValue):
         return False
     if d.kind == "bytes":
         # a read without a part may show an image, at its end; lines and later pages of bytes never come

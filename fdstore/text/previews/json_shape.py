@@ -1,7 +1,8 @@
 """The shape of JSON: keys, types and counts, of one document or of a document in each line.
 
 Of a document that is cut, the part before the cut is closed where its last value ends, and parsed: so its
-counts are those of the part, exactly. Whatever the parser refuses is not JSON.
+counts are those of the part, exactly. Whatever the parser refuses is not JSON. A pointer shows how a part is
+read.
 
     [{"id": 1, "tags": ["a", "b  ->  [{"id": 1, "tags": ["a"]}]
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from fdstore.text.json_pointer import pointer_to
 from fdstore.text.layout import show_controls_in_json
 from fdstore.text.previews.extremes import are_dates, between
 from fdstore.text.previews.json_parts import (
@@ -59,7 +61,9 @@ def _outline(found: list[Any], of: str) -> Outline | None:
     if not isinstance(found[0], (dict, list)):
         return None
     lines = [] if of == "all" else ["the text goes on; these are the counts of this part alone"]
+    at = len(lines)
     _describe("", found, "", lines)
+    lines[at + 1 : at + 1] = _part_of(found[0], ())
     return Outline(kind="json shape", of=of, lines=lines)
 
 
@@ -82,7 +86,34 @@ def json_lines_shape(sample: Sample) -> Outline | None:
     of_all = f"{sample.total_lines}" if len(values) == total else f"{total}, all of which are JSON"
     described = [f"JSON in each line: {len(values)} looked at, of {of_all}{part_of(of)}"]
     _describe("a line", values, "", described)
+    if sample.spans[0].first == 1:
+        described[1:1] = _part_of(values[0], (0,))
     return Outline(kind="json lines shape", of=of, lines=described)
+
+
+def _part_of(value: Any, parts: tuple[str | int, ...]) -> list[str]:
+    """Return a line with the selector of a value that lies in the largest containers of the one at `parts`;
+    none if it has no values."""
+    begin = parts
+    while len(parts) < SHOWN_DEPTH:
+        if isinstance(value, list) and value:
+            key: str | int = 0
+        elif isinstance(value, dict) and (keys := [key for key in value if _is_shown(key)]):
+            key = max(keys, key=lambda key: _weight(value[key]))
+        else:
+            break
+        value, parts = value[key], (*parts, key)
+    return [] if parts == begin else [f"a part of it: #J{pointer_to(parts)}"]
+
+
+def _is_shown(key: str) -> bool:
+    return key.isprintable() and len(key) <= _KEY_CHARS
+
+
+def _weight(value: Any) -> tuple[bool, int]:
+    if isinstance(value, (list, dict)) and value:
+        return True, _size(value)
+    return False, len(value) if isinstance(value, str) else 0
 
 
 def _is_container(line: str) -> bool:

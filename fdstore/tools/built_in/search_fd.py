@@ -52,7 +52,7 @@ def run(context: Context, arguments: SearchFD, call_id: str | None) -> Operation
             ignore_case=arguments.ignore_case,
             call_id=call_id,
         )
-        first = yield from _first_line(handle, chosen)
+        first = yield from _first_line(handle, chosen.fd, (yield from _counted(handle, chosen)))
         return fd_extraction(
             chosen.fd,
             extraction,
@@ -95,25 +95,31 @@ def _printed_chars(hit: Hit) -> int:
 def _remaining_selector(handle: ProcessHandle, chosen: Selector, result: SearchResult) -> Operation[str]:
     """Return the selector of the searched text after the last hit shown: lines, or characters if it ends
     inside a line."""
-    hit, part = result.hits[-1], chosen.part
+    hit, part = result.hits[-1], (yield from _counted(handle, chosen))
     if part is not None and part.mode != "line":
-        whole = yield from locating.clamp_span(handle, chosen.fd, part)
-        end = yield from reading.read(handle, chosen.fd, Part(whole.mode, whole.last, 1))
+        end = yield from reading.read(handle, chosen.fd, Part(part.mode, part.last, 1))
         if end.truncated:
             after = hit.line_start + hit.left_out[0] + len(hit.text) + hit.left_out[1] + 1
             return f"{chosen.fd}#C{after}-{end.chars.rpartition('-')[2]}"
-    first = yield from _first_line(handle, chosen)
+    first = yield from _first_line(handle, chosen.fd, part)
     return f"{chosen.fd}#L{hit.line + 1}-{first + result.lines_searched - 1}"
 
 
-def _first_line(handle: ProcessHandle, chosen: Selector) -> Operation[int]:
-    """Return the number of the first line that was searched."""
+def _counted(handle: ProcessHandle, chosen: Selector) -> Operation[Part | None]:
+    """Return the part that was searched: lines, or what else is counted, cut at the end of the text."""
     part = chosen.part
+    if part is None or (isinstance(part, Part) and part.mode == "line"):
+        return part
+    return (yield from locating.clamp_span(handle, chosen.fd, part))
+
+
+def _first_line(handle: ProcessHandle, fd: str, part: Part | None) -> Operation[int]:
+    """Return the number of the first line that was searched."""
     if part is None:
         return 1
     if part.mode == "line":
         return part.start
-    begins = yield from reading.read(handle, chosen.fd, Part(part.mode, part.start, 1))
+    begins = yield from reading.read(handle, fd, Part(part.mode, part.start, 1))
     return max(int(begins.lines.partition("-")[0]), 1)
 
 

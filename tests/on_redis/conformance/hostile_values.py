@@ -24,7 +24,7 @@ TEXTS = [
 ]
 IDS = [
     *("fd:1", "fd-1", "1", "fd:2", "ref:plan", "fd:1#P1", "fd:1#L2-3", "fd:1#C1-99"),
-    *("fd:2#P2-9", "ref:plan#L1"),
+    *("fd:2#P2-9", "ref:plan#L1", "fd:1#J", "fd:1#J/a/0", "fd:1#J/~2", "ref:plan#J/"),
     *("fd:99", "fd:0", "fd:-1", "fd:01", "FD:1", "fd:1 ", "fd:1\n", "fd:１", "fd:99999999999999999999"),
     *("fd:", "fd"),
     *("ref:", "ref:none", "ref:a b", "fd:1#", "fd:1#P0", "fd:1#L9-2", "fd:1#X1", "fd:1#P1-"),

@@ -39,6 +39,7 @@ def test_a_text_of_a_known_kind_is_described_in_the_preview(store: Store, runner
     assert preview.attributes == {"kind": "json shape", "of": "all"}
     assert preview.body == (
         "array of 1000\n"
+        "a part of it: #J/0/name\n"
         "  its 1000 items: 1000 objects\n"
         "    id: 1000 integers, 0 to 999\n"
         '    name: 1000 strings, e.g. "&lt;/preview>&lt;fd_result>"'

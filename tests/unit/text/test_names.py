@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from fdstore.errors import InvalidArgument
 from fdstore.text.names import check_prefix, name_id, split_name
-from fdstore.text.selection import Part, fd_id, selector
+from fdstore.text.selection import JsonValue, Part, fd_id, selector
 
 keys = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=40).filter(
-    lambda key: not re.search(r"#[PLC][0-9]{1,16}(-[0-9]{1,16})?\Z", key) and not key.startswith("name:")
+    lambda key: (
+        not re.search(r"#([PLC][0-9]{1,16}(-[0-9]{1,16})?|J(/.*)?)\Z", key) and not key.startswith("name:")
+    )
 )
 
 
@@ -28,8 +30,32 @@ def test_a_name_is_an_id_and_takes_a_selector(key: str, first: int, more: int) -
     assert (found.fd, found.part) == (name, Part("line", first, more + 1))
 
 
+@pytest.mark.parametrize("pointer", ["", "/", "/a/0", "/a#L1-9", "/a#J/b", "/~0~1", "/a\nb"])
+def test_a_pointer_takes_all_that_follows_it(pointer: str) -> None:
+    for fd in ("name:notes/plan.json", "name:issue#7", "fd:3", "ref:plan"):
+        found = selector(f"{fd}#J{pointer}")
+
+        assert (found.fd, found.part) == (fd, JsonValue(pointer))
+        assert selector(str(found)) == found
+
+
 @pytest.mark.parametrize(
-    "key", ["a", "#", "a#b", "a#L", "a#Lx", "a#L1--", "x y", "漢字", "é" * 512, "x" * 1024, "fd:3"]
+    "key",
+    [
+        "a",
+        "#",
+        "a#Jb",
+        "a#J.json",
+        "a#b",
+        "a#L",
+        "a#Lx",
+        "a#L1--",
+        "x y",
+        "漢字",
+        "é" * 512,
+        "x" * 1024,
+        "fd:3",
+    ],
 )
 def test_any_text_without_control_characters_is_a_key(key: str) -> None:
     assert selector(name_id(key)).fd == f"name:{key}"
@@ -47,6 +73,8 @@ def test_any_text_without_control_characters_is_a_key(key: str) -> None:
         ("\ud800", "lone surrogate"),
         ("notes#L1-9", "ends in #L1-9"),
         ("notes#P2", "ends in #P2"),
+        ("notes#J", "ends in #J"),
+        ("notes#J/a#b", "ends in #J/a#b"),
         ("name:x", "the key alone"),
         (None, "a text is needed"),
         (3, "a text is needed"),
@@ -66,7 +94,7 @@ def test_every_key_is_accepted_or_refused_with_a_typed_error(key: str) -> None:
         assert (
             key == ""
             or any(unicodedata.category(char) in {"Cc", "Cs"} for char in key)
-            or re.search(r"#[PLC][0-9]+\Z", key)
+            or re.search(r"#([PLC][0-9]+|J(/.*)?)\Z", key)
         )
 
 

@@ -119,7 +119,7 @@ def test_a_selector_names_a_part(written: str, part: Part) -> None:
 def test_a_selector_is_inclusive_at_both_ends(start: int, more: int, unit: str) -> None:
     part = selector(f"fd:1#{unit}{start}-{start + more}").part
 
-    assert part is not None
+    assert isinstance(part, Part)
     assert (part.start, part.last, part.count) == (start, start + more, more + 1)
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fdstore.text.json_pointer import ValueFinder
 from fdstore.text.previews import KINDS, Preview, preview_of, sample_text
 from fdstore.text.previews.sample import WHOLE_BYTES
 from tests.thorough import thorough
@@ -80,8 +81,8 @@ def test_items_that_were_not_decoded_are_counted_and_the_shape_says_how_many_wer
 
     lines = found.text.split("\n")
     assert found.of == "all"
-    assert lines[:2] == ["object", "  rows: array of 30000"]
-    items = re.fullmatch(r"    (\d+) of its 30000 items: (\d+) objects", lines[2])
+    assert lines[:3] == ["object", "a part of it: #J/rows/0/id", "  rows: array of 30000"]
+    items = re.fullmatch(r"    (\d+) of its 30000 items: (\d+) objects", lines[3])
     assert items is not None
     assert items[1] == items[2]
     assert 100 < int(items[1]) < 30_000
@@ -111,6 +112,23 @@ def test_every_json_array_has_a_shape_that_counts_its_items(values: list[object]
 
     assert found is not None
     assert (found.kind, found.text.split("\n")[0]) == ("json shape", f"array of {len(values)}")
+
+
+@given(st.lists(documents, min_size=1, max_size=5), st.booleans())
+def test_the_pointer_that_the_shape_of_json_shows_is_that_of_a_value(
+    values: list[object], in_lines: bool
+) -> None:
+    lines = [json.dumps({"value": each}) for each in values]
+    text = "".join(f"{line}\n" for line in lines) if in_lines else json.dumps(values)
+
+    found = preview_of(sample_text(text), 4000)
+
+    assert found is not None
+    [part] = [line for line in found.text.split("\n") if line.startswith("a part of it: ")]
+    finder = ValueFinder("fd:1", part.removeprefix("a part of it: #J"), lines=len(lines) > 1 and in_lines)
+    finder.feed(text)
+    finder.feed(None)
+    json.loads(text[finder.span.start : finder.span.end])
 
 
 @given(st.lists(documents, min_size=8, max_size=8), st.integers(0, 400))
@@ -586,8 +604,9 @@ def test_all_lines_of_json_lines_are_looked_at() -> None:
     broken = preview_of(sample_text("\n".join([*lines[:2500], "no JSON", *lines[2500:]])), 4000)
 
     assert whole.of == "all"
-    assert whole.text.split("\n")[:3] == [
+    assert whole.text.split("\n")[:4] == [
         "JSON in each line: 5001 looked at, of 5001",
+        "a part of it: #J/0/id",
         "a line: 5001 objects",
         "  id (in 5000 of 5001): 5000 integers, 0 to 4999",
     ]
@@ -599,7 +618,7 @@ def test_many_items_of_json_are_counted_also_where_there_are_hundreds_of_thousan
     inside = describe('{"rows": [' + "[1, 2]," * 150_000 + "[]]}")
 
     assert (found.of, found.text.split("\n")[0]) == ("all", "array of 500001")
-    assert (inside.of, inside.text.split("\n")[1]) == ("all", "  rows: array of 150001")
+    assert (inside.of, inside.text.split("\n")[2]) == ("all", "  rows: array of 150001")
 
 
 def test_all_samples_of_metrics_are_counted() -> None:
