@@ -66,7 +66,7 @@ def progress_line(
     >>> progress_line("put a-very-long-name.log", 500_000, None, 2.0, columns=40)
     'put a-very-long...  500.0 kB  250.0 kB/s'
     >>> progress_line("du a", 500, 1_000, 2.0, "content", columns=90)
-    'du a  [############............]  50%  500 contents of 1000 contents  250 contents/s'
+    'du a  [############............]  50%  500 contents of 1,000 contents  250 contents/s'
     """
 
     def amount(count: int) -> str:
