@@ -11,7 +11,7 @@ def describe_result(facts: ResultFacts) -> str:
     its text is other text, or begins with other text.
 
     >>> describe_result(ResultFacts(stored=(FdResult(fd="fd:3", pages=2549, total_chars=10200000),)))
-    'fd:3, stored: 2549 pages, 10,200,000 characters'
+    'fd:3, stored: 2,549 pages, 10,200,000 characters'
     """
     first = next(facts.elements, None)
     if first is None or (isinstance(first, FdResult) and first.block):

@@ -23,7 +23,7 @@ from fdstore.wire.operation import Operation
 FOLDED: tuple[ProcessState, ...] = ("running", "ready", "waiting", "open", "failed", "cancelled", "exited")
 
 
-class Counted(Protocol):
+class CountedProcess(Protocol):
     """What is counted: a process as it is stored, or as people see it."""
 
     @property
@@ -50,7 +50,7 @@ class ProcessCounts(Record, frozen=True, kw_only=True):
         return self.total - sum(self.states.get(state, 0) for state in (*ENDED, "unreadable"))
 
 
-def count_processes(processes: Iterable[Counted]) -> ProcessCounts:
+def count_processes(processes: Iterable[CountedProcess]) -> ProcessCounts:
     """Count these processes, the lanes of a call as one: whatever shows a number of processes has it from
     here.
 
