@@ -22,7 +22,8 @@ _JPEG_MARKER = re.compile(rb"\xff([^\x00\x01\xd0-\xd7\xff])")
 
 def is_whole_png(data: bytes) -> bool:
     """Return whether a PNG has its end, and all of its pixels before it."""
-    at, parts = 8, []
+    at = 8
+    parts: list[memoryview] = []
     while (header := data[at : at + 8])[4:].isalpha() and len(header) == 8:
         size, kind = int.from_bytes(header[:4], "big"), header[4:]
         if kind == b"IEND":

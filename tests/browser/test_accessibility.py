@@ -83,6 +83,11 @@ def more_pages(triage: Process, store: Store) -> list[str]:
     notes = store.process("notes")
     notes.create("one\n" * 30, source="grep -rn " + "very-long-word" * 13)
     notes.put("plan/" + "x" * 90, "two")
+    notes.put("plan.md", "# Plan\n\n- **one**\n\n|a|b|\n|-|-|\n|1|2|\n")
+    rows = notes.create('[{"id": 1, "name": "x"}]')
+    levels = ("INFO", "DEBUG", "\x1b[33mWARN\x1b[0m", "\x1b[1;31mERROR\x1b[0m", "\x1b[97;41mFATAL\x1b[0m")
+    lines = [f"12:00:00 {level} \x1b[2;36mstep\x1b[0m \x1b[2K\n" for level in levels * 2]
+    log = notes.create("".join(lines))
     now_s = store.run(redis_now())
     load = WorkerLoad(slots=2, busy=2, lost=1, runs=("triage.2",))
     store.run(worker_registry.register_worker(store.prefix, "build-1:2210", 60.0, now_s, load=load))
@@ -98,6 +103,9 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         "/process/triage.2/kill",
         f"/process/{spared.id}",
         "/process/notes",
+        f"/process/notes/fd/{rows.fd.removeprefix('fd:')}?view=pretty",
+        f"/process/notes/fd/{log.fd.removeprefix('fd:')}",
+        "/process/notes/fd/name?key=plan.md&view=rendered",
         "/?q=blob",
     ]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Literal
 
 import msgspec
 
@@ -233,8 +232,8 @@ ABOVE_PX, BELOW_PX = -7, 17
 def _labels(curve: SavedCurve, most: int) -> Iterator[CurveLabel]:
     """Yield the labels: the higher line's is above its end, the lower one's below, if there is room."""
 
-    def label(at: Point, name: Literal["sent", "without"], below_px: int) -> CurveLabel:
-        tokens = at.sent if name == "sent" else at.without
+    def label(at: Point, name: str, below_px: int) -> CurveLabel:
+        tokens: int = getattr(at, name)
         x, y = 100 * at.turn / curve.turns, 100 - 100 * tokens / most
         return CurveLabel(tokens, name == "without", round(x, 1), round(y, 1), below_px)
 

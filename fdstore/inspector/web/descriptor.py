@@ -28,6 +28,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from fdstore.errors import FDStoreError, InvalidArgument, StoreUnavailable
+from fdstore.inspector.web import descriptor_data
 from fdstore.inspector.web.descriptor_data import ContentPart, Reader
 from fdstore.inspector.web.descriptor_download import send_file
 from fdstore.inspector.web.descriptor_page import DescriptorPage, Look, TextPart
@@ -94,7 +95,7 @@ async def _count(request: PageRequest) -> Response:
     if query.search is None:
         raise InvalidArgument("q", "a text to search for is needed")
     turn = request.inspector.reading_whole
-    return as_json(await (await _reader(request)).count(query.search, turn))
+    return as_json(await (await _reader(request)).count(query.search, turn, descriptor_data.COUNT_S))
 
 
 async def _reading(request: PageRequest) -> Response:
@@ -222,7 +223,7 @@ PAGES = [WebPage(PATH, "descriptor.html", load)]
 ROUTES = [
     _route("window.json", 5.0, _window),
     _route("search.json", 10.0, _search),
-    _route("count.json", 10.0, _count),
+    _route("count.json", 12.0, _count),
     _route("reading.json", 10.0, _reading),
     _route("follow.live", 5.0, _follow),
     _route("download", 10.0, _download),

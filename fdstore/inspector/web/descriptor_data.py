@@ -60,8 +60,11 @@ from fdstore.text.picture_ends import is_whole_jpeg, is_whole_png
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
 
-COUNT_S = 3.0
+COUNT_S = 8.0
 """The time to count the lines that match, enough for some hundred megabytes."""
+
+COUNT_IN_PAGE_S = 3.0
+"""The same while a page is awaited."""
 
 LONG_LINE_BYTES = 1_000_000
 MAX_LONG_LINES_BYTES = 64_000_000
@@ -244,8 +247,8 @@ class Reader:
         names = await self.store.run(descriptor_names(self.handle.keys))
         return tuple(name for name in names if name != self.fd)
 
-    async def count(self, query: SearchQuery, turn: asyncio.Semaphore) -> LineCount:
-        """Return how many lines match in all of the text, if this takes no longer than `COUNT_S`, the wait
+    async def count(self, query: SearchQuery, turn: asyncio.Semaphore, within_s: float) -> LineCount:
+        """Return how many lines match in all of the text, if this takes no longer than `within_s`, the wait
         for a turn included. Raises `InvalidArgument`, `NotText`."""
         matcher = Pattern(query.pattern, ignore_case=not query.case)
         d = await self.descriptor()
@@ -253,10 +256,10 @@ class Reader:
             return LineCount(problem="not counted: its lines are too long")
         counting = print_matches(self.handle, self.fd, None, matcher, None, lambda _: None)
         try:
-            async with asyncio.timeout(COUNT_S), turn:
+            async with asyncio.timeout(within_s), turn:
                 return LineCount(lines=(await self.store.run(counting)).matches)
         except TimeoutError:
-            return LineCount(problem=f"not counted: that takes longer than {COUNT_S:g} s")
+            return LineCount(problem=f"not counted: that takes longer than {within_s:g} s")
 
     async def _first_hits(
         self, query: SearchQuery, descriptor: Descriptor, turn: asyncio.Semaphore | None
@@ -267,7 +270,7 @@ class Reader:
             return msgspec.structs.replace(found, problem="these are bytes; only text can be searched")
         try:
             step = await self.step(query)
-            counted = await self.count(query, turn) if turn else None
+            counted = await self.count(query, turn, COUNT_IN_PAGE_S) if turn else None
         except InvalidArgument as error:
             return msgspec.structs.replace(found, problem=str(error))
         return msgspec.structs.replace(found, **msgspec.structs.asdict(step), counted=counted)

@@ -51,8 +51,8 @@ def lay_out(view: ReadableView, text: str, first: int, total: int) -> ReadableTe
     """Return a part of a text of `total` characters that begins with character `first`, laid out."""
     has_more = first + len(text) - 1 < total
     if view == "rendered":
-        shown = whole_lines(text) if has_more else text
-        return ReadableText(view=view, first=first, last=first + len(shown) - 1, text=shown)
+        part = whole_lines(text) if has_more else text
+        return ReadableText(view=view, first=first, last=first + len(part) - 1, text=part)
     shown = indented(text, is_cut=has_more)
     is_cut = shown is not None and len(shown) > MAX_LAID_OUT
     if shown is not None and (is_cut or has_more):
