@@ -104,7 +104,7 @@ def more_pages(triage: Process, store: Store) -> list[str]:
         f"/process/{spared.id}",
         "/process/notes",
         f"/process/notes/fd/{rows.fd.removeprefix('fd:')}?view=pretty",
-        f"/process/notes/fd/{log.fd.removeprefix('fd:')}",
+        f"/process/notes/fd/{log.fd.removeprefix('fd:')}?lines=2-4",
         "/process/notes/fd/name?key=plan.md&view=rendered",
         "/?q=blob",
     ]
