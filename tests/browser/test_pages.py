@@ -105,3 +105,17 @@ def test_the_bar_of_a_failed_process_has_the_colour_and_the_mark_of_failure(
     assert fill("open") != fill("failed")
     failed = page.locator(".chart .names li").filter(has=page.get_by_role("img", name="failed"))
     expect(failed).to_have_count(page.locator("svg.bars .life.is-failed").count())
+
+
+def test_a_process_is_zoomed_to_by_key_and_the_whole_is_a_click_away(
+    open_page: OpenPage, triage: Process
+) -> None:
+    page = open_page("/tree/triage")
+
+    page.locator("svg.bars a[tabindex='0']").focus()
+    page.keyboard.press("z")
+    page.wait_for_url("**/tree/triage?since=*&until=*")
+    page.get_by_role("link", name="Whole").click()
+
+    page.wait_for_url("**/tree/triage?#timeline")
+    expect(page.get_by_role("navigation", name="Parts of the timeline")).not_to_contain_text("Whole")

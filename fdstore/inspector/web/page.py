@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ MAX_QUERY_CHARS = 1024
 
 ROWS = 200
 """Rows of a table on one page: trees, or processes of a tree."""
+
+
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?", re.ASCII)
 
 
 class SeeOther(Exception):
@@ -72,6 +76,13 @@ class PageRequest:
         if not (value.isascii() and value.isdecimal() and len(value) <= 17 and least <= int(value) <= most):
             raise InvalidArgument(name, f"{quoted(value)} is not a number from {least} to {most}")
         return int(value)
+
+    def seconds(self, name: str) -> float | None:
+        """Return a time of the query in seconds, such as 12.5; None without one. Raises `InvalidArgument`."""
+        value = self.query(name)
+        if value and not _SECONDS.fullmatch(value):
+            raise InvalidArgument(name, f"{quoted(value)} is not a number of seconds, such as 12.5")
+        return float(value) if value else None
 
 
 class WebPage(msgspec.Struct, frozen=True):

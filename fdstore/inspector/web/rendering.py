@@ -27,7 +27,7 @@ from fdstore.inspector.web.context_growth import line_of
 from fdstore.inspector.web.links import LINKS
 from fdstore.inspector.web.markdown import markdown
 from fdstore.inspector.web.pane import axis_of_steps, box_of, hint_of, in_rows, moves_from, title_of
-from fdstore.inspector.web.timeline import axis_of
+from fdstore.inspector.web.timeline import axis_of, zoom_to
 from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED
 from fdstore.text.layout import show_controls
@@ -103,6 +103,7 @@ def page_templates() -> Environment:
         "ENDED": ENDED,
         "links": LINKS,
         "axis_of": axis_of,
+        "zoom_to": zoom_to,
         "line_of": line_of,
         "axis_of_steps": axis_of_steps,
         "box_of": box_of,

@@ -16,7 +16,7 @@ from fdstore.inspector.reading.outcome import ANSWER_CHARS, Outcome
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.run_links import RunLinks
 from fdstore.inspector.web.saved import SavedHere
-from fdstore.inspector.web.timeline import Timeline
+from fdstore.inspector.web.timeline import Timeline, Window
 from fdstore.inspector.web.timeline_spans import MAX_LABEL_CHARS
 from fdstore.model.records import Descriptor, ProcessRecord, Record, TokenUsage, Unreadable
 from fdstore.text.quantities import format_count
@@ -76,6 +76,7 @@ class RunHead(Record, frozen=True, kw_only=True):
     used_at: float
     unreadable: tuple[Unreadable, ...]
     timeline: Timeline | None
+    window: Window
     saved: SavedHere | None
     version: str
     now_s: float
@@ -169,6 +170,7 @@ class RunTexts:
                 process=self._links.name(row.process),
                 asked_by=row.asked_by and self._name(row.asked_by),
                 call="",
+                reason=self._redactor.text(row.reason),
                 program=row.program and self._redactor.text(row.program),
                 spans=tuple(
                     msgspec.structs.replace(span, label=self._cut_name(span.label, MAX_LABEL_CHARS))

@@ -39,7 +39,7 @@ from fdstore.inspector.web.rendering import MAX_CHARS, STATIC, page_templates
 from fdstore.inspector.web.run_data import LONGEST_ANSWER, PREVIEW_CHARS, PREVIEW_LINES, RunHead, RunTexts
 from fdstore.inspector.web.run_links import RunLinks
 from fdstore.inspector.web.saved import read_saved
-from fdstore.inspector.web.timeline import make_timeline, with_rows
+from fdstore.inspector.web.timeline import WHOLE, make_timeline, with_rows
 from fdstore.inspector.web.whole_tree import WholeTree, whole_tree
 from fdstore.model.records import Descriptor, ProcessRecord, TreeLimits, Unreadable
 from fdstore.store.clock import redis_now
@@ -152,6 +152,7 @@ class RunExport:
             used_at=whole.tree.used_at,
             unreadable=self.redactor.record(whole.tree.unreadable),
             timeline=None,
+            window=WHOLE,
             saved=None,
             version=fdstore.__version__,
             now_s=(yield from redis_now()),

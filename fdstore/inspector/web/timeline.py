@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import ceil, floor
 from typing import Protocol
 
 import msgspec
 
+from fdstore.errors import InvalidArgument
 from fdstore.inspector.web.timeline_spans import SpanKind, TimelineSpan
+from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record
 
@@ -23,14 +26,23 @@ LAYERS: tuple[SpanKind, ...] = ("unread", "processes", "queue", "answer", "call"
 """The kinds of spans in the order in which they are drawn."""
 
 STEPS_S = (
-    *(0.001, 0.01, 0.1, 0.5),
-    *(1, 2, 5, 10, 30),
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+    *(1, 2, 5, 10, 20, 30),
     *(60, 120, 300, 600, 1800),
     *(3600, 7200, 21_600, 43_200, 86_400),
 )
 """Possible distances of marks on the time axis; beyond them, multiples of the last."""
 
 MAX_TICKS = 8
+
+LEAST_ROOM = 0.08
+"""The part of the axis that the reason in a bar needs."""
+
+SHORTEST_S = 0.001
+"""The shortest axis."""
+
+MARGIN = 0.05
+"""The part of a process's time that is shown before and after it."""
 
 
 class Spanned(Protocol):
@@ -44,12 +56,13 @@ class Spanned(Protocol):
 
 class TimelineRow(Record, frozen=True, kw_only=True):
     """One process; `until` is None while it has not ended. Of asks, `asked_by` and `call` are the process
-    that asks and its call, and the positions of spans are their numbers."""
+    that asks and its call, and the positions of spans are their numbers. `reason` is why it failed."""
 
     process: str
     state: str
     asked_by: str = ""
     call: str = ""
+    reason: str = ""
     program: str | None = None
     at: float
     until: float | None
@@ -66,6 +79,19 @@ class TimelineRow(Record, frozen=True, kw_only=True):
             names[name] += 1
             found.append((f"{name}-{names[name]}", span))
         return found
+
+    def room(self, now_s: float, axis: Axis) -> Box | None:
+        """Return the longest part of its bar without a span that is on the axis, where its reason can stand;
+        None if that is too short."""
+        at, end = max(self.at, axis.at), min(now_s if self.until is None else self.until, axis.until)
+        found, longest = at, 0.0
+        for span in sorted(self.spans, key=lambda each: each.at):
+            if min(span.at, end) - at > longest:
+                found, longest = at, min(span.at, end) - at
+            at = max(at, now_s if span.until is None else span.until)
+        if end - at > longest:
+            found, longest = at, end - at
+        return axis.box(found, found + longest) if longest >= LEAST_ROOM * axis.length_s else None
 
     @property
     def now(self) -> str:
@@ -106,10 +132,14 @@ class Timeline(Record, frozen=True, kw_only=True):
     def at(self) -> float:
         return min(row.at for row in self.rows)
 
+    def rows_on(self, axis: Axis, now_s: float) -> list[TimelineRow]:
+        """Return the rows of the processes that lived at any time of the axis."""
+        return [row for row in self.rows if axis.shows(row.at, now_s if row.until is None else row.until)]
+
     def until(self, now_s: float) -> float:
         """Return where the time axis ends."""
         ends = [row.until for row in self.rows] + [span.until for row in self.rows for span in row.spans]
-        return max(*(now_s if end is None else end for end in ends), self.at + 0.001)
+        return max(*(now_s if end is None else end for end in ends), self.at + SHORTEST_S)
 
 
 def with_rows(processes: Sequence[ProcessRecord]) -> list[ProcessRecord]:
@@ -131,6 +161,7 @@ def make_timeline(
             program=process.program,
             asked_by=(process.parent or "") if process.kind == "asks" else "",
             call=(process.call or "") if process.kind == "asks" else "",
+            reason=in_words(process.reason) if process.state == "failed" else "",
             at=process.started_at or 0.0,
             until=process.ended_at if process.state in ENDED else None,
             spans=tracks[process.id].spans(process) if process.id in tracks else (),
@@ -148,23 +179,66 @@ class Box(msgspec.Struct, frozen=True):
     width: str
 
 
-class Axis:
-    """The scale of a timeline: times to percent of its width."""
+class Window(Record, frozen=True, kw_only=True):
+    """A part of a timeline, in seconds from its beginning; None: from there, or to its end."""
 
-    def __init__(self, at: float, until: float) -> None:
-        self.at, self.length_s = at, until - at
+    since: float | None = None
+    until: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise InvalidArgument("until", f"{self.until:g} is not after since={self.since:g}")
+
+
+WHOLE = Window()
+
+
+class Axis:
+    """The scale of a timeline: times to percent of its width. `origin` is the time of the beginning of what
+    it may be a part of."""
+
+    def __init__(self, at: float, until: float, origin: float | None = None) -> None:
+        self.at, self.until = at, until
+        self.length_s = until - at
+        self.origin = at if origin is None else origin
 
     def box(self, at: float, until: float) -> Box:
         """Return the place of a span; parts beyond the axis are cut off."""
         begin, end = self._percent(at), self._percent(until)
         return Box(f"{begin:.2f}%", f"{max(end - begin, 0):.2f}%")
 
+    def shows(self, at: float, until: float) -> bool:
+        """Return whether any of a span is on the axis."""
+        return at <= self.until and until >= self.at
+
     def ticks(self) -> list[tuple[str, str]]:
         """Return the marks of the axis: their places and their texts, counted from the beginning."""
         step = next((each for each in STEPS_S if self.length_s / each <= MAX_TICKS), 0.0)
         step = step or STEPS_S[-1] * (int(self.length_s / STEPS_S[-1] / MAX_TICKS) + 1)
-        count = int(self.length_s / step)
-        return [(f"{self._percent(self.at + n * step):.2f}%", offset(n * step)) for n in range(count + 1)]
+        # times since the epoch have no more than microseconds
+        since, until = round(self.at - self.origin, 6), round(self.until - self.origin, 6)
+        first, last = ceil(round(since / step, 6)), floor(round(until / step, 6))
+        return [
+            (f"{self._percent(self.origin + n * step):.2f}%", offset(n * step))
+            for n in range(first, last + 1)
+        ]
+
+    def part(self, at: float, until: float) -> Window:
+        """Return the part of the timeline from a time to another one, in milliseconds of which none is beyond
+        its beginning."""
+        since = round(max(0.0, at - self.origin), 3)
+        return Window(since=since, until=max(round(until - self.origin, 3), since + SHORTEST_S))
+
+    def moves(self, end: float) -> list[tuple[str, Window]]:
+        """Return where one can go from a part of a timeline that ends at `end`, by name."""
+        half = self.length_s / 2
+        found = [("Zoom in", self.part(self.at + half / 2, self.until - half / 2))]
+        if self.at > self.origin:
+            begin = max(self.origin, self.at - half)
+            found.append(("Earlier", self.part(begin, begin + self.length_s)))
+        if self.until < end:
+            found.append(("Later", self.part(self.at + half, self.until + half)))
+        return found
 
     def _percent(self, at: float) -> float:
         return min(max((at - self.at) / self.length_s, 0.0), 1.0) * 100
@@ -173,18 +247,31 @@ class Axis:
 def offset(seconds: float) -> str:
     """Return a time since the beginning.
 
-    >>> offset(0), offset(0.25), offset(90), offset(7200), offset(200_000)
-    ('0', '0.25 s', '1:30', '2:00:00', '2 d 7 h')
+    >>> offset(0), offset(0.25), offset(90), offset(90.5), offset(7200), offset(200_000)
+    ('0 s', '0.25 s', '1:30', '1:30.5', '2:00:00', '2 d 7 h')
     """
+    seconds = round(seconds, 3)
     if seconds < 60:
-        return f"{seconds:g} s" if seconds else "0"
-    minutes, rest = divmod(round(seconds), 60)
+        return f"{seconds:g} s"
+    whole, part = divmod(seconds, 1)
+    minutes, rest = divmod(int(whole), 60)
     hours, minutes = divmod(minutes, 60)
     if hours >= 24:
         return f"{hours // 24} d {hours % 24} h"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    shown = f"{rest:02}" + f"{part:.3f}"[1:].rstrip("0").rstrip(".")
+    return f"{hours}:{minutes:02}:{shown}" if hours else f"{minutes}:{shown}"
 
 
-def axis_of(timeline: Timeline, now_s: float) -> Axis:
-    """Return the axis of a timeline that is shown now."""
-    return Axis(timeline.at, timeline.until(now_s))
+def axis_of(timeline: Timeline, now_s: float, window: Window = WHOLE) -> Axis:
+    """Return the axis of a part of a timeline that is shown now."""
+    origin, end = timeline.at, timeline.until(now_s)
+    at = origin + (window.since or 0.0)
+    until = end if window.until is None else origin + window.until
+    return Axis(at, max(until, at + SHORTEST_S), origin)
+
+
+def zoom_to(row: TimelineRow, axis: Axis, now_s: float) -> Window:
+    """Return the part of the timeline in which a process lived."""
+    until = now_s if row.until is None else row.until
+    margin = MARGIN * (until - row.at)
+    return axis.part(row.at - margin, until + margin)

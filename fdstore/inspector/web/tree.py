@@ -9,7 +9,7 @@ from fdstore.inspector.reading.outcome import Outcome, outcome_of
 from fdstore.inspector.web.compare import OTHERS
 from fdstore.inspector.web.page import ROWS, PageRequest, WebPage
 from fdstore.inspector.web.saved import SavedHere, read_saved
-from fdstore.inspector.web.timeline import Timeline, make_timeline, with_rows
+from fdstore.inspector.web.timeline import Timeline, Window, make_timeline, with_rows
 from fdstore.inspector.web.whole_tree import WholeTree, order, whole_tree
 from fdstore.model.records import ProcessRecord, Record, TokenUsage, TreeRecord
 from fdstore.store.trees.limit_usage import LimitStatus, limits_of_tree
@@ -24,7 +24,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all, unless
     it has more than are read for that. `total` is how many can be listed: the questions of a call of a
     program are one, and `asks` is how many of these there are; `live` have not ended. `others` are the trees
-    used last, `saved` is of the processes of the timeline."""
+    used last, `saved` is of the processes of the timeline, of which the page shows the part `window`."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -41,6 +41,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     cost: str
     limits: list[LimitStatus]
     timeline: Timeline | None
+    window: Window
     others: tuple[str, ...]
     saved: SavedHere
     now_s: float
@@ -60,6 +61,7 @@ async def load(request: PageRequest) -> TreePage:
     """Load a part of a tree. Raises `NotFound`, `NewerFormat`, `DamagedRecord`."""
     store, name = request.store, request.argument("name")
     start = request.number("from", 0, most=1_000_000)
+    window = Window(since=request.seconds("since"), until=request.seconds("until"))
     whole = await store.run(whole_tree(store.prefix, name))
     processes = await store.run(_rows(store.prefix, whole, start))
     in_rows = with_rows(processes)
@@ -86,6 +88,7 @@ async def load(request: PageRequest) -> TreePage:
         cost=format_costs(whole.processes),
         limits=limits_of_tree(whole.tree),
         timeline=make_timeline(processes, {**tracks, **asks}, whole.total),
+        window=window,
         others=tuple(others),
         saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
         now_s=now_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -113,6 +114,41 @@ def test_only_a_process_that_has_lost_a_worker_says_which_attempt_it_is_at(
         words = Read(page).words
         assert ("1 loss, attempt 2" in words, "attempt 3" in words.lower()) == (True, False)
     assert "Attempt" not in Read(of_parked.text).words
+
+
+def test_the_bar_of_a_failed_process_is_red_and_has_its_reason(get: Get, store: Store, proc: Process) -> None:
+    child = ready_child(proc)
+    store.run(begun_earlier(child.keys))
+    store.run(processes.end(child, "failed", exit_code=None, reason="<i>no</i> disk"))
+
+    page, exported = get("/tree/triage").text, export(store, "triage", "disk")
+
+    assert f'<g id="bars-{child.id}" class="is-failed">' in page
+    assert f"<title>{child.id} failed: &lt;i&gt;no&lt;/i&gt; disk</title>" in page
+    assert 'title="failed: &lt;i&gt;no&lt;/i&gt; disk"' in page
+    assert "failed: &lt;i&gt;no&lt;/i&gt; [redacted]</title>" in exported
+
+
+def test_a_part_of_the_timeline_has_a_url_and_links_lead_to_others(
+    get: Get, store: Store, proc: Process
+) -> None:
+    child = ready_child(proc)
+    store.run(begun_earlier(child.keys))
+    store.run(processes.end(child, "failed", exit_code=None, reason="no disk"))
+
+    whole, part, twin = get("/tree/triage", "/tree/triage?since=0.2&until=0.5", "/tree/triage.json?since=0.2")
+
+    assert twin.json()["window"] == {"since": 0.2, "until": None}
+    assert f'aria-label="Zoom to {child.id}"' in whole.text
+    assert ">Whole<" not in whole.text
+    words = Read(part.text).words
+    assert "Timeline 300 ms of " in words
+    assert "0.2 s" in words
+    assert "0 s" not in re.findall(r"[0-9.]+ s", words.partition("Whole")[2].partition("answers")[0])
+    assert "Zoom in Earlier Later Whole" in words
+    assert "zooms" not in export(store, "triage").partition("<body")[2]
+    for wrong in ("since=x", "since=-1", "until=1e9", "since=2&until=1", "since=nan"):
+        assert get(f"/tree/triage?{wrong}").status_code == 400
 
 
 def test_all_numbers_of_processes_agree_on_each_page_also_where_lanes_answer_asks(

@@ -182,7 +182,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 // The bars and names of a timeline are one stop of Tab; the arrow keys go from bar to bar and from row to row, and
-// from the first bar of a row to its name.
+// from the first bar of a row to its name; z zooms to the process of the row.
 function barBeside(bar, key) {
   const bars = [...bar.closest(".chart").querySelectorAll("a[data-row]")];
   const rowOf = (each) => Number(each.dataset.row);
@@ -207,6 +207,7 @@ function stopAt(chart, stop) {
 document.addEventListener("keydown", (event) => {
   const bar = event.target instanceof Element && event.target.closest(".chart a[data-row]");
   if (!bar || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "z") bar.closest(".chart").querySelector(`a[data-zoom="${bar.dataset.row}"]`)?.click();
   const next = barBeside(bar, event.key);
   if (!next) return;
   event.preventDefault();
