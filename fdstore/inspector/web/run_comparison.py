@@ -36,7 +36,8 @@ Verdict = Literal["", "better", "worse"]
 FAILED, DID_NOT_FAIL = "it failed", "it did not fail"
 
 LEAST_S, LEAST_SHARE = 0.5, 0.1
-"""A process took longer or shorter if it did by so many seconds and this share."""
+"""A process took longer or shorter if it did by so many seconds and this share; less is neither better nor
+worse."""
 
 
 class RunFacts(Record, frozen=True, kw_only=True):
@@ -105,7 +106,7 @@ def compare_facts(a: RunFacts, b: RunFacts) -> list[FactPair]:
         _texts("State", a.state, b.state, _verdict(a.state == "failed", b.state == "failed")),
         _texts("Reason", a.reason, b.reason),
         _texts("Program", a.program, b.program),
-        _fewer_is_better("Took", a.duration_s, b.duration_s, "s"),
+        _took(a.duration_s, b.duration_s),
         _fewer_is_better("Tokens in", a.tokens.input_tokens, b.tokens.input_tokens),
         _fewer_is_better("Tokens out", a.tokens.output_tokens, b.tokens.output_tokens),
         _costs(a.costs, b.costs),
@@ -136,6 +137,18 @@ def _fewer_is_better(name: str, a: float | None, b: float | None, unit: Unit = "
     if a is None or b is None:
         return pair
     return msgspec.structs.replace(pair, verdict=_verdict(a, b))
+
+
+def _took(a: float | None, b: float | None) -> FactPair:
+    pair = _numbers("Took", a, b, "s")
+    if a is None or b is None or not _is_other_duration(a, b):
+        return pair
+    return msgspec.structs.replace(pair, verdict=_verdict(a, b))
+
+
+def _is_other_duration(a: float, b: float) -> bool:
+    by = abs(a - b)
+    return by >= LEAST_S and by >= LEAST_SHARE * max(a, b)
 
 
 def _verdict(a: float, b: float) -> Verdict:
@@ -240,10 +253,9 @@ def _differences(a: ProcessFacts | None, b: ProcessFacts | None, names: tuple[st
         differs(f"{b.state}, not {a.state}", _verdict(a.state == "failed", b.state == "failed"))
     if a.program != b.program:
         differs("another program")
-    if a.duration_s is not None and b.duration_s is not None:
-        by = abs(a.duration_s - b.duration_s)
-        if by >= LEAST_S and by >= LEAST_SHARE * max(a.duration_s, b.duration_s):
-            differs(more_or_less(a.duration_s, b.duration_s, "s"), _verdict(a.duration_s, b.duration_s))
+    took, other = a.duration_s, b.duration_s
+    if took is not None and other is not None and _is_other_duration(took, other):
+        differs(more_or_less(took, other, "s"), _verdict(took, other))
     if a.tokens != b.tokens:
         differs(f"tokens: {more_or_less(a.tokens, b.tokens)}", _verdict(a.tokens, b.tokens))
     if a.losses != b.losses:

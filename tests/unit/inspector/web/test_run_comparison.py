@@ -207,6 +207,14 @@ def test_what_takes_or_fails_less_is_better_and_other_differences_are_neither():
     }
 
 
+def test_a_little_longer_is_not_worse():
+    a, b = run("one", process("one", 10.0)), run("two", process("two", 10.4))
+
+    [took] = [each for each in compare_facts(facts_of(a, 99.0), facts_of(b, 99.0)) if each.name == "Took"]
+
+    assert (took.difference, took.verdict) == ("400 ms longer", "")
+
+
 def test_costs_of_other_currencies_differ_and_are_not_judged():
     def priced(name: str, currency: str) -> WholeTree:
         price = ModelPrice(input=1.0, output=1.0, currency=currency)
