@@ -17,7 +17,7 @@ from fdstore.text.quantities import format_size
 if TYPE_CHECKING:
     from fdstore.store.views.finding import Findings
     from fdstore.store.views.word_search import WordMatch
-    from fdstore.text.excerpts import MarkedExcerpt
+    from fdstore.text.excerpts import WordExcerpt
 
 INDENT = "    "
 """What the line of an excerpt begins with, below that of its match."""
@@ -108,7 +108,7 @@ def _place(found: WordMatch) -> str:
     return f"{found.found_in} of {found.fd}" if found.fd else found.found_in
 
 
-def _excerpt(query: str, excerpt: MarkedExcerpt, columns: int | None, *, coloured: bool) -> str:
+def _excerpt(query: str, excerpt: WordExcerpt, columns: int | None, *, coloured: bool) -> str:
     """Return an excerpt as one line, as wide as the terminal, its marks coloured if colours are on."""
     from fdstore.text.excerpts import excerpt_around
 

@@ -17,7 +17,7 @@ BEFORE_CHARS = 50
 MAX_MARKS = 50
 
 
-class MarkedExcerpt(Record, frozen=True, kw_only=True):
+class WordExcerpt(Record, frozen=True, kw_only=True):
     """A part of a text on one line, with "…" where more of it is left out; `marks` are the places in `text`
     of the words that were looked for, each from a character to before another one."""
 
@@ -28,7 +28,7 @@ class MarkedExcerpt(Record, frozen=True, kw_only=True):
     def parts(self) -> Iterator[tuple[str, bool]]:
         """Its text in parts, each with whether it is marked.
 
-        >>> list(MarkedExcerpt(text="a bad day", marks=((2, 5),)).parts)
+        >>> list(WordExcerpt(text="a bad day", marks=((2, 5),)).parts)
         [('a ', False), ('bad', True), (' day', False)]
         """
         done = 0
@@ -39,7 +39,7 @@ class MarkedExcerpt(Record, frozen=True, kw_only=True):
         yield self.text[done:], False
 
 
-def excerpt_around(query: str, text: str, chars: int = EXCERPT_CHARS) -> MarkedExcerpt:
+def excerpt_around(query: str, text: str, chars: int = EXCERPT_CHARS) -> WordExcerpt:
     """Return the part of a text around the words of a query, or words that begin so, cut between words; its
     beginning, if it has none of them.
 
@@ -63,7 +63,7 @@ def excerpt_around(query: str, text: str, chars: int = EXCERPT_CHARS) -> MarkedE
     led = "…" if start else ""
     cut = line[start:end].rstrip()
     shift = len(led) - start
-    return MarkedExcerpt(
+    return WordExcerpt(
         text=led + cut + ("…" if end < len(line) or len(text) > MAX_TEXT_CHARS else ""),
         marks=tuple((begin + shift, stop + shift) for begin, stop in marks if start <= begin and stop <= end),
     )

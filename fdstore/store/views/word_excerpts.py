@@ -18,7 +18,7 @@ from fdstore.store.keys import ContentKeys, ProcessKeys, TreeKeys, content_keys,
 from fdstore.store.processes.task_words import error_text, task_text
 from fdstore.store.record_format import replies_or_damage
 from fdstore.store.word_places import WordPlace
-from fdstore.text.excerpts import MarkedExcerpt, excerpt_around
+from fdstore.text.excerpts import WordExcerpt, excerpt_around
 from fdstore.wire.operation import Batch, Operation
 
 ERROR_RECORDS = 30
@@ -35,7 +35,7 @@ class FoundPlace(msgspec.Struct, frozen=True):
     content: bytes
 
 
-def read_excerpts(prefix: str, query: str, places: Sequence[FoundPlace]) -> Operation[list[MarkedExcerpt]]:
+def read_excerpts(prefix: str, query: str, places: Sequence[FoundPlace]) -> Operation[list[WordExcerpt]]:
     """Return an excerpt for each place. One round trip, two more for long answers, none without places."""
     if not places:
         return []
@@ -125,7 +125,7 @@ def _text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
 
 
-def _best(query: str, texts: Iterable[str]) -> MarkedExcerpt:
+def _best(query: str, texts: Iterable[str]) -> WordExcerpt:
     """Return the excerpt with most marks; the first one, if several have."""
     excerpts = [excerpt_around(query, text) for text in texts if text]
-    return max(excerpts, key=lambda each: len(each.marks), default=MarkedExcerpt())
+    return max(excerpts, key=lambda each: len(each.marks), default=WordExcerpt())

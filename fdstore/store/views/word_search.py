@@ -26,7 +26,7 @@ from fdstore.store.record_format import replies_or_damage, show_bytes, unreadabl
 from fdstore.store.views.overview import recent_names
 from fdstore.store.views.word_excerpts import FoundPlace, read_excerpts
 from fdstore.store.word_places import KINDS, Kind, WordPlace, place_of
-from fdstore.text.excerpts import MarkedExcerpt
+from fdstore.text.excerpts import WordExcerpt
 from fdstore.text.words import query_words
 from fdstore.wire.operation import Operation
 
@@ -56,7 +56,7 @@ class WordMatch(Record, frozen=True, kw_only=True):
     fd: str | None
     state: str
     program: str | None
-    excerpt: MarkedExcerpt = MarkedExcerpt()
+    excerpt: WordExcerpt = WordExcerpt()
 
     @property
     def place(self) -> str:

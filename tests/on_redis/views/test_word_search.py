@@ -15,7 +15,7 @@ from fdstore.store.processes import journal, processes
 from fdstore.store.views import finding, overview, word_search
 from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.testing import call, say
-from fdstore.text.excerpts import MarkedExcerpt
+from fdstore.text.excerpts import WordExcerpt
 from fdstore.tools.process_task import SpawnTask, encode_task
 from tests.on_redis.running_agents import running, tool
 from tests.round_trips import count_round_trips
@@ -53,7 +53,7 @@ def test_each_kind_of_word_is_found_with_its_place(store: Store, build: Process)
             fd=None,
             state="failed",
             program=None,
-            excerpt=MarkedExcerpt(text="Count the refunds of June", marks=((21, 25),)),
+            excerpt=WordExcerpt(text="Count the refunds of June", marks=((21, 25),)),
         )
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fdstore.text.excerpts import MarkedExcerpt, excerpt_around
+from fdstore.text.excerpts import WordExcerpt, excerpt_around
 
 
 def shown(query: str, text: str, chars: int = 60) -> str:
@@ -32,7 +32,7 @@ def test_a_long_text_is_cut_between_words_around_the_first_match() -> None:
 
 
 def test_a_text_without_the_words_has_its_beginning() -> None:
-    assert excerpt_around("absent", "one two") == MarkedExcerpt(text="one two")
+    assert excerpt_around("absent", "one two") == WordExcerpt(text="one two")
     assert excerpt_around("", "x" * 100, 10).text == "x" * 10 + "…"
 
 
