@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -252,7 +253,10 @@ def run_until_ended(
 def watched(store: Store, process: str, *, quiet: bool) -> AbstractContextManager[object]:
     from fdstore.cli.watch import TreeWatcher
 
-    return nullcontext() if quiet else TreeWatcher(store, process.partition(".")[0], output.say).kept()
+    if quiet:
+        return nullcontext()
+    say = partial(output.happening, to_stderr=True)
+    return TreeWatcher(store, process.partition(".")[0], say).kept()
 
 
 def wait_for(store: Store, process: str) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,7 +149,7 @@ def _play(
     with resources.as_file(programs / program) as path:
         bundle = load(path)
     root = launch_root(store, bundle, query)
-    watcher = TreeWatcher(store, root.id, output.line)
+    watcher = TreeWatcher(store, root.id, partial(output.happening, to_stderr=False))
     with watcher.kept(), during(root.id):
         run_process(
             store,

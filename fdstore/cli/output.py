@@ -24,6 +24,7 @@ from fdstore.errors import FDStoreError, WriteFailed
 from fdstore.text.layout import show_controls, show_controls_in_json
 
 if TYPE_CHECKING:
+    from fdstore.cli.happenings import Happening
     from fdstore.cli.tables import Table
     from fdstore.model.records import Unreadable
     from fdstore.setup.logs import LogFormat
@@ -114,6 +115,17 @@ def table(declared: Table, rows: Sequence[Sequence[str]], below: Sequence[str] =
     print_painted(str(drawn))
     if drawn.is_cut and declared.whole:
         note(f"... is what is cut here: {declared.whole}")
+
+
+def happening(event: Happening, *, to_stderr: bool) -> None:
+    """Print what happened in a tree: on a terminal coloured, a long line going on below itself."""
+    is_terminal = stderr_is_terminal() if to_stderr else stdout_is_terminal()
+    width = (stderr_columns() if to_stderr else columns()) if is_terminal else None
+    for each in event.lines(columns=width, coloured=is_terminal and _wants_colours()):
+        if to_stderr:
+            click.echo(each, err=True, color=True)
+        else:
+            print_painted(each)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:

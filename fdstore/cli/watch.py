@@ -14,21 +14,23 @@ from contextlib import contextmanager, suppress
 
 from fdstore.agents.runtime.eligibility import why_unclaimed
 from fdstore.agents.runtime.periodic import run_periodically
+from fdstore.cli.happenings import Happening
 from fdstore.client import Store
 from fdstore.errors import DamagedRecord, FDStoreError, NewerFormat, NotFound
 from fdstore.inspector.reading.build_entries import build_entries
 from fdstore.inspector.reading.entries import ConversationEntry
-from fdstore.inspector.reading.narrate import narrate
+from fdstore.inspector.reading.narrate import Tone, narrate
+from fdstore.model.ends import in_words
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord
+from fdstore.store.clock import redis_now
 from fdstore.store.contents.descriptors import list_fds
 from fdstore.store.keys import AT_ONCE
 from fdstore.store.processes import journal
 from fdstore.store.processes.processes import open_child
 from fdstore.store.views import worker_check
 from fdstore.store.views.shown_processes import shown_tree
-from fdstore.text.layout import show_controls
-from fdstore.text.quantities import format_count, format_size
+from fdstore.text.quantities import format_count, format_size, moment
 
 EVERY_S = 0.1
 SILENT_S = 3.0
@@ -80,15 +82,25 @@ class _Quiet:
 ASKS_EVERY_S = 2.0
 """The interval at which the progress of asks is reported."""
 
+LATE_S = 10.0
+"""The age of a tree from which a watcher says when it began."""
+
 
 class TreeWatcher:
-    """Reports the events of a tree, line by line, from a thread."""
+    """Reports the events of a tree, one by one, from a thread.
 
-    def __init__(self, store: Store, tree: str, say: Callable[[str], None]) -> None:
+    The events that one look finds are reported in their order, with their own times: those of records where
+    these have one, else that of the look.
+    """
+
+    def __init__(self, store: Store, tree: str, say: Callable[[Happening], None]) -> None:
         self._store = store
         self._tree = tree
         self._say = say
-        self._began = time.monotonic()
+        self._redis_ahead_s: float | None = None
+        """By how much the clock of Redis is ahead of the monotonic one of this process."""
+        self._tree_began = 0.0
+        self._found: list[Happening] = []
         self._states: dict[str, str] = {}
         self._read: dict[str, int] = {}
         self._fds: dict[str, set[str]] = {}
@@ -140,16 +152,26 @@ class TreeWatcher:
     def _report_away(self, what: str) -> None:
         if self._away_since is None:
             self._away_since = self._look_began or time.monotonic()
-            self._report("Redis", what.removeprefix("Redis "))
+            self._say(Happening(self._passed(), "Redis", what.removeprefix("Redis "), "bad"))
 
     def _report_back(self) -> None:
         if self._away_since is not None:
             away_s = time.monotonic() - self._away_since
             self._away_since = None
-            self._report("Redis", f"answers again, after {away_s:.0f} s")
+            self._say(Happening(self._passed(), "Redis", f"answers again, after {away_s:.0f} s", "good"))
 
     def look(self) -> None:
         """Report the events since the last call."""
+        if self._redis_ahead_s is None:
+            self._redis_ahead_s = self._store.run(redis_now()) - time.monotonic()
+        try:
+            self._look()
+        finally:
+            found, self._found = self._found, []
+            for each in sorted(found, key=lambda each: each.passed_s):
+                self._say(each)
+
+    def _look(self) -> None:
         members = self._store.run(shown_tree(self._store.prefix, self._tree)).members
         parents = {member.parent for member in members if member.state not in ENDED}
         for member in members:
@@ -158,21 +180,34 @@ class TreeWatcher:
                 continue
             before = self._states.get(member.id)
             if before is None:
-                program = f" runs {member.program}" if member.program else ""
-                self._report(member.id, f"new process{program}")
+                self._report_new(member)
             self._new_trouble(member)
             self._new_entries(member.id)
-            self._new_fds(member.id)
+            self._new_fds(member)
             if before != member.state:
                 self._states[member.id] = member.state
                 if member.state == "waiting":
                     self._report(member.id, f"waiting for {', '.join(member.waiting_for)}; its slot is free")
                 elif member.state in ENDED:
-                    code = "" if member.exit_code is None else f" with code {member.exit_code}"
-                    self._report(member.id, f"{member.state}{code} {member.reason or ''}".rstrip())
+                    self._report_end(member)
             self._report_unclaimed(member)
             if member.state == "running" and member.kind is None and member.id not in parents:
                 self._pending(member)
+
+    def _report_new(self, member: ProcessRecord) -> None:
+        program = f" runs {member.program}" if member.program else ""
+        began = member.started_at
+        if member.id == self._tree:
+            self._tree_began = self._now() if began is None else began
+            if self._passed() > LATE_S:
+                program += f", since {moment(self._tree_began)}"
+        self._report(member.id, f"new process{program}", at=began)
+
+    def _report_end(self, member: ProcessRecord) -> None:
+        code = "" if member.exit_code is None else f" with code {member.exit_code}"
+        why = f": {in_words(member.reason)}" if member.reason else ""
+        tone: Tone = "good" if member.state == "exited" else "bad"
+        self._report(member.id, f"{member.state}{code}{why}", tone, at=member.ended_at)
 
     def _asked(self, lanes: ProcessRecord) -> None:
         """Report how many asks of a call are done: now and then, and at their end."""
@@ -188,11 +223,12 @@ class TreeWatcher:
         before = self._known.get(member.id, member)
         if member.losses > before.losses:
             # until another worker takes over, the record names no worker
-            self._report(member.id, f"was lost by {before.worker or 'its worker'} (loss {member.losses})")
+            lost = f"was lost by {before.worker or 'its worker'} (loss {member.losses})"
+            self._report(member.id, lost, "bad")
         if member.kind != "asks":  # its state and attempt are those of one lane now, of another then
             self._new_attempt(member, before)
         if member.trouble and (before is member or member.trouble != before.trouble):
-            self._report(member.id, f"  {member.trouble}")
+            self._report(member.id, f"  {member.trouble}", "busy")
             if number := re.match(r"try ([0-9]{1,9}): ", member.trouble):
                 self._tries[member.id].add(int(number[1]))
         self._known[member.id] = member
@@ -207,7 +243,7 @@ class TreeWatcher:
 
     def _report_unclaimed(self, member: ProcessRecord) -> None:
         if why := self._unclaimed.reason(member):
-            self._report(member.id, why.removeprefix(f"{member.id} "))
+            self._report(member.id, why.removeprefix(f"{member.id} "), "busy")
 
     def _pending(self, member: ProcessRecord) -> None:
         quiet = self._quiet.setdefault(member.id, _Quiet(time.monotonic()))
@@ -215,15 +251,23 @@ class TreeWatcher:
         if for_s is not None:
             called = ", ".join(dict.fromkeys(quiet.calls))
             what = f"{called} has run" if called else "the model has been asked"
-            self._line(member.id, f"  {what} for {for_s:.0f} s")
+            self._add(member.id, f"  {what} for {for_s:.0f} s", "busy")
 
-    def _report(self, process: str, what: str) -> None:
+    def _report(self, process: str, what: str, tone: Tone = "mark", *, at: float | None = None) -> None:
         if quiet := self._quiet.get(process):
             quiet.has_news(time.monotonic())
-        self._line(process, what)
+        self._add(process, what, tone, at=at)
 
-    def _line(self, process: str, what: str) -> None:
-        self._say(f"{time.monotonic() - self._began:6.2f}s  {process:<18} {show_controls(what, keep='')}")
+    def _add(self, process: str, what: str, tone: Tone, *, at: float | None = None) -> None:
+        self._found.append(Happening(self._passed(at), process, what, tone))
+
+    def _now(self) -> float:
+        """Return the Redis time, as this process knows it."""
+        return time.monotonic() + (self._redis_ahead_s or 0.0)
+
+    def _passed(self, at: float | None = None) -> float:
+        """Return the seconds from the beginning of the tree to a time, by default to now."""
+        return max(0.0, (self._now() if at is None else at) - self._tree_began) if self._tree_began else 0.0
 
     def _new_entries(self, process: str) -> None:
         while True:
@@ -249,7 +293,7 @@ class TreeWatcher:
             case "result" if quiet.calls:
                 quiet.calls.pop(0)
         if line.news and not self._is_reported(process, entry):
-            self._report(process, line.news)
+            self._report(process, line.news, line.tone, at=entry.at)
 
     def _is_reported(self, process: str, entry: ConversationEntry) -> bool:
         """Return whether a failed try or a takeover was seen in the record of the process already."""
@@ -260,7 +304,8 @@ class TreeWatcher:
                 return entry.number <= self._attempts[process]
         return False
 
-    def _new_fds(self, process: str) -> None:
+    def _new_fds(self, member: ProcessRecord) -> None:
+        process = member.id
         known = self._fds.setdefault(process, set())
         try:
             handle = self._store.run(open_child(self._store.prefix, process))
@@ -272,4 +317,8 @@ class TreeWatcher:
                 own = each.producer == process
                 how = each.source if own else f"by reference, created by {each.producer}"
                 size = f"{format_size(each.bytes)}, {format_count(each.pages, 'page')}"
-                self._report(process, f"  holds {each.fd}: {size} ({how})")
+                self._report(
+                    process,
+                    f"  holds {each.fd}: {size} ({how})",
+                    at=max(each.created_at, member.started_at or 0.0),
+                )

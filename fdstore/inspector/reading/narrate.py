@@ -271,6 +271,7 @@ def _result(it: ConversationEntry) -> Line:
     is_slow = it.duration_s is not None and it.duration_s >= SLOW_S
     after = f" after {it.duration_s:.1f} s" if is_slow else ""
     how = "an error" if it.is_error else "a result"
+    came = ": ".join(filter(None, (head, _beginning(_first_line(body)))))
     return Line(
         *(("error", "bad") if it.is_error else ("result", "mark")),
         it.tool or "Result",
@@ -278,7 +279,7 @@ def _result(it: ConversationEntry) -> Line:
         body,
         lines=4,
         details=(it.tool, _took(it), cleared),
-        news=f"  gets {how} of {format_size(it.chars)}{source}{after}",
+        news=f"  gets {how} of {format_size(it.chars)}{source}{after}{came and f': {came}'}",
         said=_marked(
             "heading",
             _marked("", "Error of " if it.is_error else "Result of ", _marked("tool", it.tool or "a call")),
@@ -383,6 +384,10 @@ def _as_json(value: Any) -> str:
 def _as_repr(value: Any) -> str:
     text, most = repr(value), MAX_NEWS_ARGUMENT_CHARS
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.split("\n") if line.strip()), "")
 
 
 def _beginning(text: str) -> str:

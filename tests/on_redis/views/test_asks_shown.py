@@ -156,7 +156,7 @@ def test_run_reports_the_progress_of_asks_in_lines_of_the_process(
     ask(store, proc, 40)
     lines: list[str] = []
 
-    with TreeWatcher(store, "triage", lines.append).kept():
+    with TreeWatcher(store, "triage", lambda event: lines.append(str(event))).kept():
         agents.run_all("triage")
 
     told = "\n".join(lines)
@@ -170,7 +170,7 @@ def test_a_second_lane_that_begins_after_the_first_is_no_takeover(
     proc.create("a\nb\n")
     lanes = ask(store, proc, 40)
     lines: list[str] = []
-    watch = TreeWatcher(store, "triage", lines.append)
+    watch = TreeWatcher(store, "triage", lambda event: lines.append(str(event)))
 
     def look_and_answer(request: Request) -> Reply:
         watch.look()

@@ -10,6 +10,7 @@ import pytest
 
 import fdstore
 from fdstore.cli import watch
+from fdstore.cli.happenings import Happening
 from fdstore.cli.watch import TreeWatcher
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
@@ -28,9 +29,9 @@ class Lines:
         self._awaited = awaited
         self.came = threading.Event()
 
-    def __call__(self, line: str) -> None:
-        self.told.append(line)
-        if self._awaited in line:
+    def __call__(self, event: Happening) -> None:
+        self.told.append(str(event))
+        if self._awaited in event.what:
             self.came.set()
 
     @property
@@ -123,6 +124,27 @@ def test_delays_that_are_over_are_reported_once_to_a_watcher_that_comes_later(
     assert lines.text.count("continues as attempt 2, on here: its worker returned it") == 1
     assert lines.text.count("try 1: the model answered 529 overloaded_error: all are busy; asked again") == 1
     assert lines.text.count("gets a result of 10 B from echo") == 1
+
+
+def test_a_watcher_that_comes_later_reports_the_times_of_what_happened(store: Store, tmp_path: Path) -> None:
+    script = [call("echo", words="first line\nsecond line"), say("Done.")]
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        agents.attempt("solo")
+        ended = agents.record()
+        seen: list[list[Happening]] = []
+        for _ in range(2):
+            events: list[Happening] = []
+            TreeWatcher(store, "solo", events.append).look()
+            seen.append(events)
+
+    first, second = seen
+    assert first == second
+    assert [each.passed_s for each in first] == sorted(each.passed_s for each in first)
+    [end] = [each for each in first if each.what == "exited with code 0"]
+    assert end.passed_s == (ended.ended_at or 0.0) - (ended.started_at or 0.0)
+    assert end.tone == "good"
+    assert any(each.what.endswith(" from echo: you said first line") for each in first)
 
 
 def test_an_outage_of_redis_is_reported_while_it_lasts_and_when_it_ends(
