@@ -129,8 +129,13 @@ def happening(event: Happening, *, to_stderr: bool) -> None:
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:
-    """Print pairs of a name and a value; long values go on below themselves."""
-    line(tables.facts(pairs, columns=columns()))
+    """Print pairs of a name and a value, coloured if colours are on; long values go on below themselves."""
+    print_painted(tables.facts(pairs, columns=columns(), coloured=use_colours()))
+
+
+def verdict(text: str, style: str) -> None:
+    """Print the last line of a check, coloured if colours are on."""
+    line(text) if not use_colours() else print_painted(paint(show_controls(text), style))
 
 
 def clear_screen() -> None:
@@ -139,12 +144,20 @@ def clear_screen() -> None:
         _write(b"\x1b[H\x1b[2J")
 
 
-def marked(mark: str, style: str, text: str) -> None:
-    """Print a line that begins with a mark, coloured if colours are on."""
-    if use_colours():
-        print_painted(f"{paint(mark, style)}  {show_controls(text)}")
-    else:
-        line(f"{mark}  {text}")
+def marked(mark: str, style: str, text: str, advice: str = "") -> None:
+    """Print a line that begins with a mark, coloured if colours are on, and advice below it. On a terminal
+    what is long goes on below itself."""
+    indent = " " * len(f"{mark}{tables.GAP}")
+    below = [f"-> {advice}"] if advice else []
+    if room := columns():
+        text, *below = (show_controls(each) for each in (text, *below))
+        text, *more = tables.wrap(text, room - len(indent))
+        for each in below:
+            more += tables.wrap(each, room - len(indent), indent="   ")
+        below = more
+    print_painted(f"{paint(mark, style) if use_colours() else mark}{tables.GAP}{text}")
+    for each in below:
+        print_painted(indent + each)
 
 
 def document(record: object) -> None:

@@ -144,7 +144,9 @@ def down(session: CliSession) -> None:
 
 @verb
 def status(session: CliSession) -> None:
-    """Show the services and the stored data, without starting anything."""
+    """Show the services and the stored data, without starting anything: problems first, and at the end how
+    many there are. `fdstore doctor` checks the settings, too.
+    """
     from fdstore.agents.runtime.local_worker import background_worker
 
     server = session.embedded_server().status()
@@ -156,9 +158,13 @@ def status(session: CliSession) -> None:
         output.document({"store": store, "server": server, "worker": {"pid": worker}})
         return
     rows = store_facts(store) if url and store else server_facts(server)
-    output.facts([*rows, *(held_facts(store) if store else [])])
-    if store:
-        output.report_unreadable(store.unreadable, as_json=False)
+    if store is None:
+        output.facts(rows)
+        return
+    problems, notes = problem_facts(store.health), note_facts(store.health)
+    output.facts([*problems, *rows, *held_facts(store), *notes])
+    output.report_unreadable(store.unreadable, as_json=False)
+    output.verdict(*count_of(len(problems), len(notes)))
 
 
 def waiting_for_worker(store: Store) -> list[ProcessRecord]:
@@ -293,20 +299,33 @@ def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     rows += [("budget", format_budget(each)) for each in store.budgets[:MAX_BUDGETS]]
     if len(store.budgets) > MAX_BUDGETS:
         rows.append(("", f"and {len(store.budgets) - MAX_BUDGETS} more; `fdstore limits show TREE`"))
-    return rows + health_facts(store.health)
+    if all(each.ok and not each.note for each in store.health):
+        rows.append(("health", "; ".join(each.said for each in store.health)))
+    return rows
 
 
-def health_facts(findings: list[Finding]) -> list[tuple[str, str]]:
-    """Format the problems and notes about the workers and the store."""
-    urgent = [each for each in findings if each.note or not each.ok]
-    rows = [
-        (
-            "note" if each.ok else "PROBLEM",
-            f"{each.subject}: {each.said}" + (f"; {each.advice}" if each.advice else ""),
-        )
-        for each in urgent
-    ]
-    return rows or [("health", "; ".join(each.said for each in findings))]
+def problem_facts(findings: list[Finding]) -> list[tuple[str, str]]:
+    """Format the problems of the workers and the store."""
+    return [("PROBLEM", _in_words(each)) for each in findings if not each.ok]
+
+
+def note_facts(findings: list[Finding]) -> list[tuple[str, str]]:
+    """Format what may be improved."""
+    return [("note", _in_words(each)) for each in findings if each.ok and each.note]
+
+
+def _in_words(finding: Finding) -> str:
+    return f"{finding.subject}: {finding.said}" + (f"; {finding.advice}" if finding.advice else "")
+
+
+def count_of(problems: int, notes: int) -> tuple[str, str]:
+    """Return how many problems there are, and the style of that.
+
+    >>> count_of(2, 1), count_of(0, 0)
+    (('2 problems, 1 note', 'bad'), ('no problems', 'good'))
+    """
+    counted = format_count(problems, "problem") if problems else "no problems"
+    return counted + (f", {format_count(notes, 'note')}" if notes else ""), "bad" if problems else "good"
 
 
 def _by_worker(sentences: dict[str, str]) -> list[tuple[str, str]]:

@@ -82,6 +82,10 @@ class Table(msgspec.Struct, frozen=True):
         """Return the table without some columns."""
         return Table(tuple(each for each in self.columns if each.name not in names), self.whole)
 
+    def in_one_line(self) -> Table:
+        """Return the table for a screen whose rows have one line each: all but names are cut at their end."""
+        return Table(tuple(msgspec.structs.replace(each, spill="") for each in self.columns), self.whole)
+
     def keeping(self, name: str) -> Table:
         """Return the table with a column, if it has that, which is not left out."""
         kept = (msgspec.structs.replace(each, drop=0) if each.name == name else each for each in self.columns)
@@ -116,6 +120,19 @@ def shorten(text: str, columns: int) -> str:
     if width(text) <= columns:
         return text
     return _head(text, columns - len(ELLIPSIS)) + ELLIPSIS[: max(0, columns)]
+
+
+def shorten_inside(text: str, columns: int) -> str:
+    """Shorten an id or a name to `columns`, with its beginning and its end, which tells it from others.
+
+    >>> shorten_inside("a-long-name.1.12", 12)
+    'a-lon...1.12'
+    """
+    if width(text) <= columns:
+        return text
+    room = max(0, columns - len(ELLIPSIS))
+    tail = _head(text[::-1], room // 2)[::-1]
+    return shorten(_head(text, room - width(tail)) + ELLIPSIS + tail, columns)
 
 
 def _head(text: str, columns: int) -> str:
@@ -284,7 +301,11 @@ def _aligned(
     return GAP.join(aligned).rstrip()
 
 
-def facts(pairs: Sequence[tuple[str, str]], *, columns: int | None = None) -> str:
+FACT_STYLES = {"PROBLEM": "bad", "note": "busy"}
+"""The names of facts that are painted, others as heads."""
+
+
+def facts(pairs: Sequence[tuple[str, str]], *, columns: int | None = None, coloured: bool = False) -> str:
     """Format pairs of a name and a value, one per line; a long value goes on below itself.
 
     >>> print(facts([("fd", "fd:1"), ("source", "text")]))
@@ -296,5 +317,7 @@ def facts(pairs: Sequence[tuple[str, str]], *, columns: int | None = None) -> st
     for name, value in pairs:
         shown = show_controls(value, keep="")
         parts = [shown] if columns is None else wrap(shown, max(MIN_VALUE, columns - longest - len(GAP)))
-        lines += [f"{'' if i else name:<{longest}}{GAP}{part}" for i, part in enumerate(parts)]
+        painted = paint(name, FACT_STYLES.get(name, "heading")) if coloured else name
+        head = painted + " " * (longest - width(name))
+        lines += [f"{' ' * longest if i else head}{GAP}{part}" for i, part in enumerate(parts)]
     return "\n".join(lines)

@@ -125,9 +125,8 @@ def doctor(
         if session.as_json:
             output.document(finding)
             continue
-        output.marked(*_marks(finding.ok, finding.note), f"{finding.subject}: {finding.said}")
-        if finding.advice and (finding.note or not finding.ok):
-            output.line(f"         -> {finding.advice}")
+        advice = finding.advice if finding.note or not finding.ok else ""
+        output.marked(*_marks(finding.ok, finding.note), f"{finding.subject}: {finding.said}", advice)
     if deep:
         well = _check_trees(session) and well
     if not well:
@@ -170,7 +169,7 @@ def _check_trees(session: CliSession) -> bool:
     from fdstore.store.doctor.audit import named_trees
 
     if session.chosen_url is None and not session.embedded_server().status().running:
-        output.line("ok       trees: the store is not running; the first command starts it")
+        output.marked("ok     ", "good", "trees: the store is not running; the first command starts it")
         return True
     well = True
     with session.store(use="look") as store:
@@ -182,9 +181,8 @@ def _check_trees(session: CliSession) -> bool:
                 _show_damage(session, each)
     if not session.as_json:
         count = len(trees)
-        output.line(
-            f"{'ok     ' if well else 'DAMAGED'}  trees: {count} {'was' if count == 1 else 'were'} read"
-        )
+        mark, style = ("ok     ", "good") if well else ("DAMAGED", "bad")
+        output.marked(mark, style, f"trees: {count} {'was' if count == 1 else 'were'} read")
     return well
 
 
@@ -205,5 +203,5 @@ def _show_damage(session: CliSession, damage: Damage) -> None:
     if session.as_json:
         output.document(damage)
         return
-    output.line(f"{'note   ' if damage.harmless else 'DAMAGED'}  {damage.key}: {damage.said}")
-    output.line(f"         -> {damage.advice}")
+    mark, style = ("note   ", "busy") if damage.harmless else ("DAMAGED", "bad")
+    output.marked(mark, style, f"{damage.key}: {damage.said}", damage.advice)

@@ -98,6 +98,19 @@ def test_what_is_cut_of_a_table_says_where_it_is_whole(command, store):
     assert "fdstore stat PROC FD" not in wide.out
 
 
+@pytest.mark.parametrize("verb", ["doctor --deep", "status"])
+def test_what_checks_say_goes_on_below_itself(command, proc, verb):
+    proc.create("x" * 5000)
+
+    narrow = command.on_terminal(*verb.split(), columns=60)
+    whole = command(*verb.split())
+
+    long = [line for line in whole.lines if len(line) > 60]
+    assert long
+    assert all(len(line) <= 60 for line in narrow.lines)
+    assert narrow.lines[-1].startswith("no problems" if verb == "status" else "ok       trees: ")
+
+
 def test_states_are_coloured_on_a_terminal_and_stored_text_is_not(command, proc):
     proc.open_stream(source="\x1b[31mred").fail("signal 9")
     plain = {verb: command.on_terminal(*verb.split()) for verb in ("ls triage", "ps", "doctor")}

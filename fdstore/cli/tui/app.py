@@ -15,8 +15,10 @@ from textual.widgets import DataTable, Footer, Input, Label, Static
 
 from fdstore.agents.runtime.eligibility import live_explained
 from fdstore.cli.colours import STATE_STYLES
+from fdstore.cli.tables import fit, shorten, shorten_inside, width
 from fdstore.cli.top_rows import ORDERS, TABLES, VIEWS, TopRow, headline, rows_of
 from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
+from fdstore.cli.tui.help_screen import HelpScreen
 from fdstore.cli.tui.log_screen import LogScreen
 from fdstore.cli.watch import SILENT_S
 from fdstore.errors import FDStoreError
@@ -36,7 +38,8 @@ MAX_ROWS = 1000
 COLOURS = {"good": "green", "busy": "yellow", "bad": "red", "faint": "dim"}
 
 
-NUMBERS = {column.name for table in TABLES.values() for column in table.columns if column.right}
+MARGIN = 4
+"""The columns of a screen that a table leaves free: around its cells, and for its scroll bar."""
 
 _OF_TABLES = {"view", "next_view", "sort", "tree", "filter", "ended", "descriptors", "kill", "clear_filter"}
 
@@ -50,6 +53,7 @@ class TopApp(App[None]):
     #head { height: auto; max-height: 5; padding: 0 1; background: $primary-background; }
     #views { height: 1; padding: 0 1; color: $text-muted; }
     #rows { height: 1fr; }
+    #whole { height: auto; max-height: 6; padding: 0 1; color: $text-muted; display: none; }
     #empty { height: 1fr; padding: 1 2; color: $text-muted; display: none; }
     #filter { display: none; height: 1; border: none; padding: 0 1; }
     """
@@ -57,14 +61,15 @@ class TopApp(App[None]):
         *[Binding(f"{n}", f"view('{name}')", name.title(), show=False) for n, name in enumerate(VIEWS, 1)],
         Binding("tab", "next_view", "View", priority=True),
         Binding("s", "sort", "Sort"),
-        Binding("t", "tree", "Tree"),
+        Binding("t", "tree", "Sort as trees", show=False),
         Binding("slash", "filter", "Filter"),
         Binding("e", "ended", "Ended"),
-        Binding("d", "descriptors", "Descriptors"),
+        Binding("d", "descriptors", "Texts"),
         Binding("k", "kill", "Kill"),
         Binding("q", "quit", "Quit"),
+        Binding("question_mark", "help", "Help"),
         Binding("r", "refresh_now", "Refresh", show=False),
-        Binding("escape", "clear_filter", show=False),
+        Binding("escape", "clear_filter", "Clear the filter", show=False),
     ]
 
     def __init__(
@@ -82,6 +87,8 @@ class TopApp(App[None]):
         self._asked_at: float | None = None
         self._problem = ""
         self._shown: list[TopRow] = []
+        self._layout: dict[int, int] = {}
+        """The columns that are shown, by their position in the view, with their widths."""
         self._more = 0
 
     def compose(self) -> ComposeResult:
@@ -89,13 +96,13 @@ class TopApp(App[None]):
         yield Static("", id="views", markup=False)
         yield Rows(id="rows", cursor_type="row", zebra_stripes=True, cell_padding=1)
         yield Static("", id="empty", markup=False)
+        yield Static("", id="whole", markup=False)
         yield Input(
             self.words, placeholder="words that a row must have; Enter keeps, Esc clears", id="filter"
         )
         yield Footer()
 
     async def on_mount(self) -> None:
-        self._columns()
         self.query_one(DataTable).focus()
         self.set_interval(self._every_s, self.action_refresh_now)
         self.set_interval(1.0, self._tell_silence)
@@ -125,12 +132,23 @@ class TopApp(App[None]):
             self._problem = "Redis does not answer; this is what it said last"
             self._show()
 
-    def _columns(self) -> None:
-        table = self.query_one("#rows", DataTable)
+    def _lay_out(self, rows: list[TopRow]) -> None:
+        """Fit the columns of the view to the screen; where that changes them, begin with an empty table."""
+        declared, table = TABLES[self.view].in_one_line(), self.query_one("#rows", DataTable)
+        cells = [[show_controls(each, keep="") for each in row.cells] for row in rows]
+        layout = fit(declared, cells, self.size.width - MARGIN)
+        if layout == self._layout:
+            return
+        self._layout = layout
         table.clear(columns=True)
         self._shown = []
-        for column in TABLES[self.view].columns:
-            table.add_column(cell(column.name, right=column.right), key=column.name)
+        for i, column_width in layout.items():
+            column = declared.columns[i]
+            head = cell(shorten(column.name, column_width), right=column.right)
+            table.add_column(head, key=column.name, width=column_width)
+
+    def on_resize(self) -> None:
+        self._show()
 
     def _show(self) -> None:
         """Show the snapshot: change cells where they differ, and keep the cursor on its row."""
@@ -143,23 +161,17 @@ class TopApp(App[None]):
         self._more = len(rows[MAX_ROWS:])
         rows = rows[:MAX_ROWS]
         table = self.query_one("#rows", DataTable)
+        selected, row_number = self.selected, table.cursor_row
+        self._lay_out(rows)
         if [row.key for row in rows] == [row.key for row in self._shown]:
-            widths = {str(key.value): column.content_width for key, column in table.columns.items()}
             for before, row in zip(self._shown, rows, strict=True):
-                for name, old, new in zip(TABLES[self.view].names, before.cells, row.cells, strict=True):
-                    if old != new:
-                        changed = _cell(name, new)
-                        # a column never becomes narrower: the table would measure all its cells each time
-                        is_wider = changed.cell_len > widths[name]
-                        table.update_cell(row.key, name, changed, update_width=is_wider)
+                for i in self._layout:
+                    if before.cells[i] != row.cells[i]:
+                        table.update_cell(row.key, TABLES[self.view].names[i], self._cell(row, i))
         else:
-            selected, row_number = self.selected, table.cursor_row
             table.clear()
             for row in rows:
-                cells = (
-                    _cell(name, each) for name, each in zip(TABLES[self.view].names, row.cells, strict=True)
-                )
-                table.add_row(*cells, key=row.key)
+                table.add_row(*(self._cell(row, i) for i in self._layout), key=row.key)
             keys = [row.key for row in rows]
             table.move_cursor(row=keys.index(selected) if selected in keys else min(row_number, len(keys)))
         self._shown = rows
@@ -167,7 +179,30 @@ class TopApp(App[None]):
         table.display, empty.display = bool(rows), not rows
         if not rows:
             empty.update(Text(self._why_empty()))
+        self._show_whole()
         self._show_head()
+
+    def _cell(self, row: TopRow, i: int) -> Text:
+        column, text = TABLES[self.view].columns[i], show_controls(row.cells[i], keep="")
+        cut = shorten_inside if column.spill == "before" else shorten
+        style = COLOURS.get(STATE_STYLES.get(text, ""), "") if column.name == "STATE" else ""
+        return cell(cut(text, self._layout[i]), right=column.right, style=style)
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        if event.data_table.id == "rows":
+            self._show_whole()
+
+    def _show_whole(self) -> None:
+        """Show what is cut or left out of the row under the cursor."""
+        row = next((each for each in self._shown if each.key == self.selected), None)
+        hidden = []
+        for i, name in enumerate(TABLES[self.view].names if row else ()):
+            text = show_controls(row.cells[i], keep="") if row else ""
+            if text not in ("", "-") and width(text) > self._layout.get(i, 0):
+                hidden.append(f"{name.lower()}: {text}")
+        whole = self.query_one("#whole", Static)
+        whole.display = bool(hidden)
+        whole.update(Text("\n".join(hidden)))
 
     def _why_empty(self) -> str:
         if self.words:
@@ -234,7 +269,7 @@ class TopApp(App[None]):
 
     def action_view(self, name: str) -> None:
         self.view = name
-        self._columns()
+        self._layout = {}
         self._show()
 
     def action_next_view(self) -> None:
@@ -245,6 +280,10 @@ class TopApp(App[None]):
         names = list(ORDERS)
         self.order = names[(names.index(self.order) + 1) % len(names)]
         self._show()
+
+    def action_help(self) -> None:
+        """Show all keys of the screen."""
+        self.push_screen(HelpScreen(self.screen))
 
     def action_tree(self) -> None:
         self.order = "tree"
@@ -338,8 +377,3 @@ class ConfirmScreen(ModalScreen[bool]):
 
     def action_answer(self, answer: bool) -> None:
         self.dismiss(answer)
-
-
-def _cell(name: str, text: str) -> Text:
-    style = COLOURS.get(STATE_STYLES.get(text, ""), "") if name == "STATE" else ""
-    return cell(text, right=name in NUMBERS, style=style)

@@ -34,7 +34,7 @@ REFRESH_S = 1.0
 class Rows(DataTable[Text]):
     """A table whose rows can be looked into."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "Look into")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "Open")]
 
 
 def cell(text: str, *, right: bool = False, style: str = "") -> Text:

@@ -115,7 +115,10 @@ def test_the_inspector_status_top_and_doctor_say_the_same_of_a_stuck_queue(
     def fdstore(*arguments: str) -> str:
         return CliRunner().invoke(cli, ["--url", redis_url, *arguments]).output
 
-    assert said in fdstore("status")
+    status = fdstore("status").splitlines()
+    assert status[0].startswith("PROBLEM  workers: ")
+    assert said in status[0]
+    assert status[-1].startswith("1 problem")
     assert said in fdstore("top", "--once")
     assert said in fdstore("doctor")
     assert said in json.dumps(json.loads(fdstore("--json", "top", "--once"))["health"])

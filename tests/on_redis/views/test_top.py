@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from textual.pilot import Pilot
 from textual.widgets import DataTable, RichLog, Static
+from textual.widgets._footer import FooterKey
 
 import fdstore
 from fdstore.cli import cli
@@ -44,14 +45,19 @@ def fill(store: Store) -> None:
     ended.end()
 
 
-def screen(store: Store, use: Callable[[TopApp, Pilot[None]], Awaitable[None]], **options: Any) -> None:
+def screen(
+    store: Store,
+    use: Callable[[TopApp, Pilot[None]], Awaitable[None]],
+    size: tuple[int, int] = (100, 30),
+    **options: Any,
+) -> None:
     """Use the screen, headless, on a store that may only be read."""
     chosen = {"ended": False, "order": "tree", "words": "", "every_s": 0.5, **options}
 
     async def run() -> None:
         with fdstore.connect(store.url, looking=True) as looking:
             app = TopApp(looking, CliSession(url=store.url), **chosen)
-            async with app.run_test(size=(100, 30)) as pilot:
+            async with app.run_test(size=size) as pilot:
                 await shows(pilot, lambda: app.snapshot is not None)
                 await use(app, pilot)
 
@@ -204,6 +210,45 @@ def test_enter_looks_into_a_process_its_descriptors_and_their_text(store: Store,
         agents.launch(tools=("read_fd", "spawn"), python=(tool("lines"),), others=[READER])
         agents.run_all("solo")
         screen(store, use, ended=True)
+
+
+def test_a_small_screen_shows_age_tokens_detail_and_all_of_its_keys(store: Store) -> None:
+    reason = " ".join(f"word{number}" for number in range(1, 36))
+    root = store.process("n" * 48)
+    handle = root.handle
+    for _ in range(6):
+        handle = store.run(processes.create_child(handle, [], state="ready"))
+    store.run(processes.end(handle, "failed", exit_code=None, reason=reason))
+
+    async def use(app: TopApp, pilot: Pilot[None]) -> None:
+        await shows(pilot, lambda: len(ids(app)) == 7)
+        table = app.query_one("#rows", DataTable)
+        columns = {str(each.label): each.get_render_width(table) for each in table.columns.values()}
+        assert {"PROCESS", "STATE", "AGE", "TOKENS", "DETAIL"} <= set(columns)
+        assert sum(columns.values()) <= 80
+        await pilot.press(*["down"] * 6)
+        whole = app.query_one("#whole", Static)
+        await shows(pilot, lambda: f"detail: {reason}" in str(whole.content))
+        assert handle.keys.process in str(whole.content)
+        keys = list(app.query(FooterKey))
+        assert {each.description for each in keys} >= {
+            "View",
+            "Sort",
+            "Filter",
+            "Ended",
+            "Kill",
+            "Quit",
+            "Help",
+        }
+        assert max(each.region.right for each in keys) <= 80
+        await pilot.press("question_mark")
+        await shows(pilot, lambda: app.screen.query("#keys"))
+        said = str(app.screen.query_one("#keys", Static).content)
+        assert all(name in said for name in ("Sort as trees", "Clear the filter", "Refresh", "Trees", "Open"))
+        await pilot.press("escape")
+        assert len(app.screen_stack) == 1
+
+    screen(store, use, size=(80, 24), ended=True)
 
 
 def test_a_refresh_that_ends_after_the_screen_shows_nothing(store: Store) -> None:
