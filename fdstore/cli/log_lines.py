@@ -10,12 +10,11 @@ Texts are of models, tools and strangers: every control character is escaped her
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from fdstore.cli.colours import paint
-from fdstore.cli.tables import GAP
+from fdstore.cli.tables import GAP, width, wrap
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import DEFAULT_LINES, Line, narrate
 from fdstore.inspector.reading.outcome import Outcome
@@ -87,7 +86,7 @@ def entry_lines(
 def _with_details(lines: list[str], details: str, room: int | None, coloured: bool) -> list[str]:
     """Return the lines with details after the last one, or below it if that is long."""
     shown = paint(details, "faint") if coloured else details
-    if lines and (room is None or len(lines[-1]) + len(GAP) + len(details) <= room):
+    if lines and (room is None or width(lines[-1]) + len(GAP) + width(details) <= room):
         return [*lines[:-1], f"{lines[-1]}{GAP}{shown}"]
     return [*lines, shown]
 
@@ -118,13 +117,11 @@ def _shown(entry: ConversationEntry, said: Line, room: int | None, *, full: bool
 
 def _wrapped(text: str, room: int | None) -> Iterator[str]:
     shown = show_controls(text, keep="\n").replace("\n", " ")
-    if room is None or len(shown) <= room:
+    if room is None or width(shown) <= room:
         yield shown
         return
     indent = shown[: len(shown) - len(shown.lstrip(" "))][: room // 2]
-    yield from textwrap.wrap(
-        shown, room, drop_whitespace=True, break_on_hyphens=False, subsequent_indent=indent, tabsize=4
-    ) or [""]
+    yield from wrap(shown, room, indent=indent)
 
 
 ANSWER_LINES = 12

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdstore.cli.happenings import Happening
+from fdstore.cli.log_lines import entry_lines
 from fdstore.cli.tables import width
+from fdstore.inspector.reading.entries import ConversationEntry
 
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 LONG = " ".join(f"word{number}" for number in range(60))
@@ -56,3 +58,10 @@ def test_only_what_matters_is_painted() -> None:
 
     assert failed[0].endswith("\x1b[31mfailed\x1b[m")
     assert called[0].endswith(" \x1b[mfailed")
+
+
+@given(st.text(alphabet="ab 漢😀", max_size=300), st.integers(60, 120))
+def test_no_line_of_a_log_is_wider_than_the_terminal(text: str, columns: int) -> None:
+    entry = ConversationEntry(position=1, kind="answer", at=0.0, text=text, chars=len(text))
+
+    assert all(width(line) <= columns for line in entry_lines(entry, columns=columns))
