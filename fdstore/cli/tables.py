@@ -19,9 +19,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Literal
-
-import msgspec
+from typing import Literal, NamedTuple
 
 from fdstore.cli.colours import paint, paint_state
 from fdstore.text.layout import show_controls
@@ -36,7 +34,7 @@ MIN_VALUE = 20
 """The width of a value, however long the names of values are."""
 
 
-class Column(msgspec.Struct, frozen=True):
+class Column(NamedTuple):
     """A column of a table: its head, and what becomes of it on a narrow terminal.
 
     right  its cells are aligned at the right
@@ -67,7 +65,7 @@ def reason(name: str, least: int = 16) -> Column:
     return Column(name, least=least, spill="after")
 
 
-class Table(msgspec.Struct, frozen=True):
+class Table(NamedTuple):
     """The columns of a table. `whole` is the command that shows what is cut of a cell."""
 
     columns: tuple[Column, ...]
@@ -84,11 +82,11 @@ class Table(msgspec.Struct, frozen=True):
 
     def in_one_line(self) -> Table:
         """Return the table for a screen whose rows have one line each: all but names are cut at their end."""
-        return Table(tuple(msgspec.structs.replace(each, spill="") for each in self.columns), self.whole)
+        return Table(tuple(each._replace(spill="") for each in self.columns), self.whole)
 
     def keeping(self, name: str) -> Table:
         """Return the table with a column, if it has that, which is not left out."""
-        kept = (msgspec.structs.replace(each, drop=0) if each.name == name else each for each in self.columns)
+        kept = (each._replace(drop=0) if each.name == name else each for each in self.columns)
         return Table(tuple(kept), self.whole)
 
 
@@ -215,7 +213,7 @@ def _excess(widths: Mapping[int, int], room: int) -> int:
     return sum(widths.values()) + len(GAP) * (len(widths) - 1) - room
 
 
-class DrawnTable(msgspec.Struct, frozen=True):
+class DrawnTable(NamedTuple):
     """The lines of a table, and whether a cell of it is cut."""
 
     lines: list[str]
