@@ -15,6 +15,7 @@ from fdstore.agents.loop.program_file import ModelSection
 from fdstore.agents.loop.program_limits import Limits
 from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
+from fdstore.files.unpacking import UnpackLimits
 from fdstore.hosts.mcp import resources, toolsets, updates
 from fdstore.http import connections
 from fdstore.inspector.web import descriptor_data, diff, readable_text, rendering, timeline_spans
@@ -181,6 +182,9 @@ NUMBERS: dict[str, float] = {
     "tree_fds": TreeLimits().tree_fds,
     "tree_model_calls_per_day": TreeLimits().tree_model_calls_per_day,
     "tree_tokens_per_day": TreeLimits().tree_tokens_per_day,
+    "unpack_gib": UnpackLimits().bytes >> 30,
+    "unpack_members": UnpackLimits().members,
+    "unpack_ratio": UnpackLimits().ratio,
     "unsplit_page_bytes": page_fields.MIN_SPLIT,
     "max_losses_kept": MAX_LOSSES_KEPT,
     "wake_again_s": leases.WAKE_AGAIN_S,

@@ -2,7 +2,7 @@
 
 from fdstore.testing import Request, Turn, call, element, say, turn
 
-COUNT = ["gzip -dc", "grep '\" 500 '", "cut -d ' ' -f 7", "sort", "uniq -c", "sort -rn", "head -n 3"]
+COUNT = ["grep '\" 500 '", "cut -d ' ' -f 7", "sort", "uniq -c", "sort -rn", "head -n 3"]
 
 
 def script(request: Request) -> Turn:
@@ -11,10 +11,10 @@ def script(request: Request) -> Turn:
         case 0:
             return call("put_fd", file="access.log.gz")
         case 1:
-            archive = element(shown, "fd_result")
+            log = element(shown, "fd_result")
             return turn(
-                say(f"The archive is {archive['fd']}: {archive['size_bytes']} bytes. I count the failures."),
-                call("pipe", commands=COUNT, in_fd=archive["fd"], tee=[1]),
+                say(f"The log is {log['fd']}: {log['total_lines']} lines. I count the failures."),
+                call("pipe", commands=COUNT, in_fd=log["fd"], tee=[1]),
             )
         case 2:
             return call("wait", target=element(shown, "process_result")["process"])
@@ -25,9 +25,9 @@ def script(request: Request) -> Turn:
             return call("read_fd", fd=ended["fd"])
         case 4:
             worst = element(shown, "fd_content").body.split()[1]
-            log = element(request.tool_results()[2].text, "process_result")["tee_fds"]
-            return call("search_fd", fd=log, pattern=f"GET {worst} .* 500 ", max_matches=1)
+            failures = element(request.tool_results()[2].text, "process_result")["tee_fds"]
+            return call("search_fd", fd=failures, pattern=f"GET {worst} ", max_matches=1)
         case _:
             counts = element(request.tool_results()[3].text, "fd_content").body
             found = element(shown, "fd_search")
-            return say(f"{counts}\nThe first failure of the worst, in line {found.body}")
+            return say(f"{counts}\nThe first failure of the worst, by its number among all: {found.body}")

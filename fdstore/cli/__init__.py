@@ -34,14 +34,14 @@ FAILED_COMPARISON = 2
 VERBS: dict[str, dict[str, tuple[str, str]]] = {
     "Start here": {
         "demo": ("fdstore.cli.demo:demo", "Show a complete example in a minute."),
-        "ask": ("fdstore.cli.ask:ask", "Answer a question about files of any size."),
+        "ask": ("fdstore.cli.ask:ask", "Answer a question about files and folders of any size."),
         "init": ("fdstore.cli.check:init", "Write a commented program file to begin with."),
         "run": ("fdstore.cli.run:run", "Run an agent program."),
         "up": ("fdstore.cli.services:up", "Start a worker, and the embedded server."),
         "ui": ("fdstore.cli.ui:ui", "Serve an inspector for the browser."),
     },
     "Content": {
-        "put": ("fdstore.cli.put:put", "Store files, or standard input, in a process."),
+        "put": ("fdstore.cli.put:put", "Store files, folders, archives or standard input."),
         "mv": ("fdstore.cli.names:mv", "Rename a named content."),
         "ls": ("fdstore.cli.contents:ls", "List the descriptors of a process."),
         "stat": ("fdstore.cli.contents:stat", "Show state, sizes, origin and holders of a descriptor."),

@@ -8,15 +8,22 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fdstore.cli import output
 from fdstore.cli.control import exit_by, interrupt_option, load_runner, quiet_option, run_until_ended
-from fdstore.cli.put import open_to_store
-from fdstore.cli.put_file import PutOptions, file_name, store_file
-from fdstore.cli.session import CliSession, verb
+from fdstore.cli.members import (
+    Stored,
+    StoringProgress,
+    check_members,
+    choice_of,
+    find,
+    member_options,
+)
+from fdstore.cli.put_file import Errors, PutOptions, may_be_text, path_of, remedy_for, store_member
+from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument, NotEncoded
 from fdstore.setup.optional_packages import require
 from fdstore.text.numbers import COUNT_UNITS, parse_number
@@ -26,18 +33,8 @@ if TYPE_CHECKING:
     from fdstore.agents.loop.questions import Earlier
     from fdstore.cli.question_progress import AskProgress
     from fdstore.client import Process, Store
+    from fdstore.files.members import Members
     from fdstore.store.processes.process_records import ProcessAnswer
-
-AS_TEXT = PutOptions(
-    kind="text",
-    encoding=None,
-    errors="strict",
-    page_size=None,
-    source=None,
-    media_type=None,
-    key=None,
-    if_absent=False,
-)
 
 MAX_VARIABLES = 30
 
@@ -56,7 +53,16 @@ class Tokens(click.ParamType[int]):
 
 @verb
 @click.argument("question", metavar="QUESTION")
-@click.argument("files", metavar="FILE|-...", nargs=-1, type=click.Path(allow_dash=True))
+@click.argument("paths", metavar="PATH|-...", nargs=-1, type=click.Path(allow_dash=True))
+@member_options
+@click.option("--encoding", metavar="NAME", help="Encoding of the texts, as utf-16. [default: utf-8]")
+@click.option(
+    "--errors",
+    type=click.Choice(["strict", "backslashreplace"]),
+    default="strict",
+    show_default=True,
+    help="Invalid bytes in a text: refuse it, or store them as \\xNN.",
+)
 @click.option(
     "--model",
     metavar="NAME",
@@ -81,7 +87,9 @@ class Tokens(click.ParamType[int]):
 def ask(
     session: CliSession,
     question: str,
-    files: tuple[str, ...],
+    paths: tuple[str, ...],
+    encoding: str | None,
+    errors: Errors,
     model: str | None,
     ask_model: str | None,
     budget: int | None,
@@ -91,24 +99,29 @@ def ask(
     demo: bool,
     quiet: bool,
     on_interrupt: str,
+    **taken: Any,
 ) -> None:
-    """Answer a question about files of any size, and print the answer.
+    """Answer a question about files and folders of any size, and print the answer.
 
-    An agent gets each FILE (- is standard input) as a stored text. It does not read the texts page by page:
-    it writes programs that search and count in them, and that ask a model about all their parts at once, on
-    workers. The progress goes to standard error. Needs ANTHROPIC_API_KEY.
+    An agent gets what each PATH names (- is standard input) as stored texts: a file, the files in a folder,
+    what a packed file holds, as `fdstore put` takes them. It does not read the texts page by page: it writes
+    programs that search and count in them, and that ask a model about all their parts at once, on workers.
+    The progress goes to standard error. Needs ANTHROPIC_API_KEY.
+
+    A file that is named must be text; those in folders and archives that are none are there as bytes.
 
     The texts stay, in a process of their own, for the retention of a tree. With --continue further questions
-    are asked about them, and about further FILEs: the agent knows the last questions and answers, and its
+    are asked about them, and about further PATHs: the agent knows the last questions and answers, and its
     programs have the variables of the earlier ones. --budget is then added to what is used already.
     `fdstore python NAME` looks at the variables, `fdstore log NAME.1` at the programs of the first question.
 
     \b
     fdstore ask "Which errors began after the deployment at 14:00?" build.log app.log
+    fdstore ask "Where is the timeout set?" src --exclude '*.min.js'
     journalctl | fdstore ask "What broke the network?" - --ask-model claude-haiku-4-5
     fdstore ask --continue ask-k3v9qd "And who noticed it?"
 
-    The exit code is 0 if there is an answer, else 1.
+    The exit code is 0 if there is an answer, else 1; also if a member of an archive was left out.
 
     With --demo a script plays the model, on this machine, over your own files: it searches for the words of
     the question and says that it is a script. All else is real, and apart from your texts: the prefix is
@@ -118,19 +131,35 @@ def ask(
     from fdstore.cli.run import workers_for
     from fdstore.programs.interpreter.pool import EXTRA, PACKAGE
     from fdstore.setup import settings
+    from fdstore.text.encodings import make_decoder
     from fdstore.text.surrogates import escape_surrogates
 
     if not question.strip():
         raise click.UsageError("the question is empty")
-    if not files and os.path.exists(question):
+    if not paths and os.path.exists(question):
         named = shlex.quote(question)
         raise click.UsageError(f'the question comes first: fdstore ask "What is this about?" {named}')
-    if not files and continued is None:
+    if not paths and continued is None:
         raise click.UsageError("name the files that it is about; - is standard input")
     if name is not None and continued is not None:
         raise click.UsageError("--continue names the process; leave --name out")
-    if files.count("-") > 1:
+    if paths.count("-") > 1:
         raise click.UsageError("standard input can be stored only once")
+    if encoding is not None:
+        with as_usage_errors("--encoding"):
+            make_decoder(encoding, "strict")
+    choice = choice_of(**taken)
+    options = PutOptions(
+        kind="text",
+        is_forced=False,
+        encoding=encoding,
+        errors=errors,
+        page_size=None,
+        source=None,
+        media_type=None,
+        key=None,
+        if_absent=False,
+    )
     require()
     require((PACKAGE,), EXTRA)
     env = settings.read()
@@ -146,13 +175,13 @@ def ask(
             held.enter_context(_scripted_model(question))
         elif not detach and on_interrupt == "cancel":
             _require_key()
-        # open the files first: a wrong file name must not leave an empty process behind
-        sources = [(file, held.enter_context(open_to_store(file, last=len(files) == 1))) for file in files]
+        # look at the files first: a wrong file name must not leave an empty process behind
+        found = held.enter_context(find(paths, choice))
         store = held.enter_context(session.store())
         if continued is None:
             holder = _new_holder(store, name, budget)
             try:
-                _store_texts(holder, sources)
+                _store_texts(holder, found, options)
             except BaseException:
                 store.drop_tree(holder.id, kill=True)
                 raise
@@ -160,7 +189,7 @@ def ask(
         else:
             holder = _holder_of(store, continued, budget)
             earlier, variables = _earlier(store, holder), _variables(store, holder)
-            _store_texts(holder, sources)
+            _store_texts(holder, found, options)
         if demo:
             held.enter_context(_worker_of_demo(store))
         else:
@@ -177,6 +206,8 @@ def ask(
             quiet=quiet,
             on_interrupt=on_interrupt,
         )
+        if found.odd:
+            click.get_current_context().exit(1)
 
 
 def _require_key() -> None:
@@ -266,34 +297,54 @@ def _holder_of(store: Store, name: str, budget: int | None) -> Process:
     return holder
 
 
-def _store_texts(holder: Process, sources: Sequence[tuple[str, BinaryIO | None]]) -> None:
+def _store_texts(holder: Process, found: Members, options: PutOptions) -> None:
+    """Store what was found. Raises `InvalidArgument` for a file that was named and is no text, and if there
+    is no text at all."""
     from fdstore.text.encodings import wide_encoding_of
 
-    for file, binary in sources:
-        made, head = store_file(holder, file, binary, AS_TEXT, _explain)
-        if wide := wide_encoding_of(head):
-            raise InvalidArgument(file_name(file), _wide(wide, file))
+    check_members(holder, found, options)
+    stored, progress = Stored(), StoringProgress("ask", found.members)
+    texts = 0
+    for member in found.members:
+        with progress.of(member) as tell:
+            made, head = store_member(holder, member, options, tell, _explain)
+        is_text = made.kind == "text"
+        texts += is_text and made.chars > 0
+        if not (member.is_named or len(found.members) == 1):
+            stored.add(member.shown, made.bytes, is_text=is_text, may_be_text=may_be_text(made, head))
+            continue
+        if not is_text:
+            raise InvalidArgument(member.shown, _no_text(member.shown, head, "this is not text in UTF-8"))
+        if options.encoding is None and (wide := wide_encoding_of(head)):
+            raise InvalidArgument(member.shown, _no_text(member.shown, head, f"this is {wide.upper()}"))
         if not made.chars:
-            raise InvalidArgument(file_name(file), "it is empty; there is nothing to ask about")
+            raise InvalidArgument(member.shown, "it is empty; there is nothing to ask about")
+    stored.report(found)
+    if found.members and not texts:
+        raise InvalidArgument("PATH", "there is no text in what was named; there is nothing to ask about")
 
 
 def _explain(
     error: NotEncoded, process: str, file: str, head: bytes, key: str | None = None
 ) -> InvalidArgument:
     """Return the error for a file that is not text, with the way to get its text if it has one."""
-    from fdstore.text.encodings import packed_as, wide_encoding_of
-
-    if packed := packed_as(head):
-        way = f"{packed.command} {shlex.quote(file)} | fdstore ask QUESTION -"
-        return InvalidArgument(file_name(file), f"this is {packed.name}; ask about the text in it: {way}")
-    if wide := wide_encoding_of(head):
-        return InvalidArgument(file_name(file), _wide(wide, file))
-    return InvalidArgument(file_name(file), f"this is not text in UTF-8: {error.problem}")
+    return InvalidArgument(file, _no_text(file, head, f"this is not text in UTF-8: {error.problem}"))
 
 
-def _wide(encoding: str, file: str) -> str:
-    way = f"iconv -f {encoding} -t utf-8 {shlex.quote(file)} | fdstore ask QUESTION -"
-    return f"this is {encoding.upper()}, not UTF-8; convert it: {way}"
+def _no_text(file: str, head: bytes, problem: str) -> str:
+    """Return what is wrong with a file that is no text, and what to do."""
+    from fdstore.text.encodings import wide_encoding_of
+
+    wide, remedy = wide_encoding_of(head), remedy_for(file, head)
+    if remedy is None:
+        ways = "name its encoding, as --encoding latin-1, or keep such bytes as \\xNN with --errors"
+        return f"{problem}; {ways} backslashreplace"
+    if not remedy.command:
+        return f"this is {remedy.what}"
+    way = f"{remedy.on(path_of(file))} | fdstore ask QUESTION -"
+    if wide:
+        return f"this is {wide.upper()}, not UTF-8; name it with --encoding {wide}, or convert it: {way}"
+    return f"this is {remedy.what}; ask about the text in it: {way}"
 
 
 def _earlier(store: Store, holder: Process) -> list[Earlier]:

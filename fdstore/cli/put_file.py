@@ -1,19 +1,15 @@
-"""Store one file: as text or as bytes, which its content decides unless an option does.
+"""Store one of what was found: as text or as bytes, which its content decides unless an option does.
 
 A regular file is read as text, and begun again as bytes if it proves not to be UTF-8. Other input cannot be
-rewound, so its first 64 KB decide.
+rewound, so its first 64 KB decide. Members of packed files were read before, so what they are is known.
 """
 
 from __future__ import annotations
 
-import os
 import shlex
-import stat as file_stat
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
 
 from fdstore.cli import output
-from fdstore.cli.progress import progress
 from fdstore.cli.session import CliSession, run_on
 from fdstore.errors import Conflict, InvalidArgument, NotEncoded
 from fdstore.text.quantities import format_count, format_size
@@ -21,23 +17,24 @@ from fdstore.text.quantities import format_count, format_size
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fdstore.cli.members import Stored, StoringProgress
     from fdstore.client import Process
+    from fdstore.files.members import Member
     from fdstore.model.records import ContentKind, Descriptor
     from fdstore.store.contents.contents import IngestErrors
+    from fdstore.text.remedies import Remedy
 
     Explain = Callable[[NotEncoded, str, str, bytes, str | None], InvalidArgument]
 
 Errors = Literal["strict", "backslashreplace"]
 
-DECIDING_BYTES = 65_536
-"""The first bytes of an input that cannot be rewound, which decide whether it is text."""
-
 
 class PutOptions(NamedTuple):
-    """Options for storing a file. Without a `kind` its content decides; without a `key` it gets the next
-    number."""
+    """Options for storing a file. Without a `kind` its content decides; `is_forced` holds for members of
+    folders and archives too. Without a `key` it gets its own name, or the next number."""
 
     kind: ContentKind | None
+    is_forced: bool
     encoding: str | None
     errors: Errors
     page_size: int | None
@@ -47,74 +44,108 @@ class PutOptions(NamedTuple):
     if_absent: bool
 
 
-def put_file(
-    session: CliSession, opened: Process, file: str, binary: BinaryIO | None, options: PutOptions
-) -> None:
-    """Store a file, opened here if `binary` is None, and print its descriptor. Say on stderr if it is stored
-    as bytes because it is not UTF-8."""
-    # before a long file is read; storing it checks again
-    if options.if_absent and (found := opened.find(str(options.key))) is not None:
-        raise Conflict(found.fd, "taken")
-    made, head = store_file(opened, file, binary, options)
-    is_unexpected = made.kind == "bytes" and options.kind is None
-    _print_made(session, made, quietly=is_unexpected)
-    if is_unexpected:
-        report_bytes(made, opened.id, file, head, options.key)
-    elif made.kind == "text" and options.encoding is None:
-        _warn_of_other_encodings(file, head, options.errors)
-
-
-def store_file(
+def put_member(
+    session: CliSession,
     opened: Process,
-    file: str,
-    binary: BinaryIO | None,
+    member: Member,
     options: PutOptions,
+    *,
+    stored: Stored,
+    progress: StoringProgress,
+    is_alone: bool,
+) -> None:
+    """Store one of what was found, and print its descriptor. Say on stderr if it is stored as bytes because
+    it is not UTF-8; of the members of folders and archives `stored` says it at the end."""
+    key = options.key or member.key
+    # before a long file is read; storing it checks again
+    if options.if_absent and (found := opened.find(str(key))) is not None:
+        raise Conflict(found.fd, "taken")
+    with progress.of(member) as tell:
+        made, head = store_member(opened, member, options, tell)
+    is_unexpected = made.kind == "bytes" and options.kind != "bytes"
+    speaks = member.is_named or is_alone
+    _print_made(session, made, quietly=is_unexpected or not speaks)
+    if not speaks:
+        is_text = made.kind == "text"
+        stored.add(member.shown, made.bytes, is_text=is_text, may_be_text=may_be_text(made, head))
+    elif is_unexpected:
+        report_bytes(made, opened.id, member.shown, head, options.key)
+    elif made.kind == "text" and options.encoding is None:
+        _warn_of_other_encodings(member.shown, head)
+
+
+def kind_for(member: Member, options: PutOptions) -> ContentKind | None:
+    """Return as what a member is to be stored; None if its content decides. What was named itself must be
+    what the options say; of a folder or an archive, only what can be text is read by an encoding."""
+    from fdstore.text.media_types import is_binary, type_of_bytes
+
+    if options.kind == "bytes" or member.is_named or options.is_forced:
+        return options.kind
+    if options.encoding is not None:
+        return "bytes" if type_of_bytes(member.head) else "text"
+    if options.errors == "backslashreplace":
+        return "bytes" if is_binary(member.head) else "text"
+    return member.kind
+
+
+def store_member(
+    opened: Process,
+    member: Member,
+    options: PutOptions,
+    tell: Callable[[int], None] | None,
     explain: Explain | None = None,
 ) -> tuple[Descriptor, bytes]:
-    """Store a file, opened here if `binary` is None. Return its descriptor and its first bytes. `explain`
-    makes the error for a file that is not the text that it must be."""
-    from fdstore.files.source import ReadAhead, TextFile, open_source
+    """Store one of what was found, in bounded memory. Return its descriptor and its first bytes. `explain`
+    makes the error for one that is not the text that it must be."""
+    from fdstore.files.source import ReadAhead, TextFile
     from fdstore.store.contents import contents, naming
+    from fdstore.text.media_types import media_type_of
     from fdstore.text.names import name_id
     from fdstore.text.utf8 import is_utf8
 
-    source = source_of(file, options.source)
-    with (
-        nullcontext(binary) if binary else open_source(file) as found,
-        progress(f"put {source}", _size_of(found)) as tell,
-    ):
+    key = options.key or member.key
+    kind = kind_for(member, options)
+    media_type = options.media_type
+    if (
+        media_type is None and member.kind is not None
+    ):  # the name of a packed file says nothing about a member
+        media_type = media_type_of(kind or member.kind, key or "", member.head)
 
-        def ingest(data: object, errors: IngestErrors) -> Descriptor:
-            operation = contents.ingest(
-                opened.handle,
-                cast("BinaryIO", data),
-                source,
-                options.page_size,
-                errors,
-                tell,
-                media_type=options.media_type,
-                name="" if options.key is None else name_id(options.key),
-                expected=naming.expectation(naming.ABSENT if options.if_absent else None),
-            )
-            return run_on(opened, operation)
+    def ingest(data: object, errors: IngestErrors) -> Descriptor:
+        operation = contents.ingest(
+            opened.handle,
+            cast("BinaryIO", data),
+            options.source or member.source,
+            options.page_size,
+            errors,
+            tell,
+            media_type=media_type,
+            name="" if key is None else name_id(key),
+            expected=naming.expectation(naming.ABSENT if options.if_absent else None),
+        )
+        return run_on(opened, operation)
 
-        if options.kind == "bytes":
-            return ingest(found, "bytes"), b""
-        start = found.tell() if _size_of(found) is not None else None
-        data: BinaryIO | ReadAhead = found
-        if options.kind is None and start is None:
-            data = ReadAhead(found, DECIDING_BYTES)
-            if not is_utf8(data.head, complete=data.ended):
-                return ingest(data, "bytes"), data.head
+    with member.open() as data:
+        if kind == "bytes":
+            return ingest(data, "bytes"), member.head
+        is_read_once = isinstance(data, ReadAhead)
+        if isinstance(data, ReadAhead) and kind is None and not is_utf8(data.head, complete=data.ended):
+            return ingest(data, "bytes"), data.head
         text = TextFile(cast("BinaryIO", data), options.encoding, options.errors)
         try:
             return ingest(text, options.errors), text.head
         except NotEncoded as error:
-            if options.kind is not None or start is None:
-                explained = (explain or explain_options)(error, opened.id, file, text.head, options.key)
-                raise explained from error
-        found.seek(start)
-        return ingest(found, "bytes"), text.head
+            if kind is not None or is_read_once:
+                raise (explain or explain_options)(error, opened.id, member.shown, text.head, key) from error
+    with member.open() as data:
+        return ingest(data, "bytes"), text.head
+
+
+def may_be_text(made: Descriptor, head: bytes) -> bool:
+    """Return whether bytes look like a text in another encoding, or with some bytes that are none."""
+    from fdstore.text.media_types import BYTES_TYPE
+
+    return made.media_type == BYTES_TYPE and b"\0" not in head
 
 
 def source_of(file: str, source: str | None) -> str:
@@ -122,12 +153,6 @@ def source_of(file: str, source: str | None) -> str:
     from fdstore.files.source import source_name
 
     return source or ("stdin" if file == "-" else source_name(file))
-
-
-def _size_of(binary: BinaryIO) -> int | None:
-    """Return the size of a regular file; None for a pipe."""
-    found = os.fstat(binary.fileno())
-    return found.st_size if file_stat.S_ISREG(found.st_mode) else None
 
 
 def _print_made(session: CliSession, made: Descriptor, *, quietly: bool) -> None:
@@ -145,16 +170,26 @@ def _print_made(session: CliSession, made: Descriptor, *, quietly: bool) -> None
     output.note(f"{made.source}: {', '.join(sizes)}")
 
 
-def file_name(file: str) -> str:
-    """Return the name of a file in messages; - is standard input."""
-    return "standard input" if file == "-" else file
-
-
-def _unpacking(command: str, process: str, file: str, key: str | None) -> str:
-    """Return the shell command that stores the text in a compressed file."""
+def _remedied(remedy: Remedy, process: str, file: str, key: str | None) -> str:
+    """Return the shell command that stores the text that a command makes of a file."""
     words = ["fdstore", "put", process, "-", *([] if key is None else ["--name", key])]
-    way = f"... | {command}" if file == "-" else f"{command} {shlex.quote(file)}"
-    return f"{way} | {shlex.join(words)}"
+    return f"{remedy.on(path_of(file))} | {shlex.join(words)}"
+
+
+def path_of(shown: str) -> str:
+    """Return the path of a file that is shown by this name; - is standard input."""
+    return "-" if shown == "standard input" else shown
+
+
+def remedy_for(file: str, head: bytes) -> Remedy | None:
+    """Return what a file that begins so is, by its name and its first bytes, and the command that makes text
+    of it; None for a kind that is not known."""
+    from fdstore.text.encodings import wide_encoding_of
+    from fdstore.text.remedies import remedy_of, wide_remedy
+
+    if (known := remedy_of(file, head)) or not (wide := wide_encoding_of(head)):
+        return known
+    return wide_remedy(wide)
 
 
 def explain_options(
@@ -162,16 +197,16 @@ def explain_options(
 ) -> InvalidArgument:
     """Return an error that names the likely format of the bytes, and the way to store them. `head` is the
     beginning of the file."""
-    from fdstore.text.encodings import packed_as, wide_encoding_of
+    from fdstore.text.encodings import wide_encoding_of
 
-    if packed := packed_as(head):
-        way = _unpacking(packed.command, process, file, key)
-        return InvalidArgument(file_name(file), f"this is {packed.name}; store the text in it: {way}")
     if error.encoding == "utf-8" and (wide := wide_encoding_of(head)):
         problem = f"this is {wide.upper()}, not UTF-8; put it with --encoding {wide}"
-        return InvalidArgument(file_name(file), problem)
+        return InvalidArgument(file, problem)
+    if remedy := remedy_for(file, head):
+        way = f"; store the text in it: {_remedied(remedy, process, file, key)}" if remedy.command else ""
+        return InvalidArgument(file, f"this is {remedy.what}{way}")
     return InvalidArgument(
-        file_name(file),
+        file,
         f"{error.problem}; name its encoding, as --encoding latin-1, keep such bytes as \\xNN with "
         "--errors backslashreplace, or store it as it is with --bytes",
     )
@@ -179,31 +214,28 @@ def explain_options(
 
 def report_bytes(made: Descriptor, process: str, file: str, head: bytes, key: str | None = None) -> None:
     """Say that a file is stored as bytes, and how to store its text if it has one."""
-    from fdstore.text.encodings import packed_as, wide_encoding_of
-    from fdstore.text.media_types import BYTES_TYPE
+    from fdstore.text.encodings import wide_encoding_of
+    from fdstore.text.media_types import IMAGE_TYPES
 
     what, advice = "not UTF-8", ""
-    if packed := packed_as(head):
-        what = packed.name
-        advice = f"; to store the text in it: {_unpacking(packed.command, process, file, key)}"
-    elif wide := wide_encoding_of(head):
+    if wide := wide_encoding_of(head):
         what, advice = wide.upper(), f"; to store it as text: --encoding {wide}"
-    elif made.media_type == BYTES_TYPE and b"\0" not in head:
-        advice = "; if it is text: --encoding latin-1, or --text to see what is not UTF-8"
+    elif made.media_type not in IMAGE_TYPES and (remedy := remedy_for(file, head)):  # models see images
+        what = remedy.what
+        if remedy.command:
+            advice = f"; to store the text in it: {_remedied(remedy, process, file, key)}"
+    elif may_be_text(made, head):
+        advice = "; if it is text: --encoding latin-1, or --text to see what is not UTF-8; --errors "
+        advice += "backslashreplace stores that as \\xNN"
     size = f"{made.media_type}, {format_size(made.bytes)}"
-    output.say(f"fdstore: {file_name(file)} is {what}, stored as bytes ({size}){advice}")
+    output.say(f"fdstore: {file} is {what}, stored as bytes ({size}){advice}")
 
 
-def _warn_of_other_encodings(file: str, head: bytes, errors: str) -> None:
-    """Warn if the stored text looks like another encoding or a compressed file."""
-    from fdstore.text.encodings import packed_as, wide_encoding_of
+def _warn_of_other_encodings(file: str, head: bytes) -> None:
+    """Warn if the stored text looks like another encoding."""
+    from fdstore.text.encodings import wide_encoding_of
 
-    name = file_name(file)
     if wide := wide_encoding_of(head):
         output.say(
-            f"fdstore: warning: {name} looks like {wide.upper()}; if it is, put it with --encoding {wide}"
-        )
-    elif errors != "strict" and (packed := packed_as(head)):
-        output.say(
-            f"fdstore: warning: {name} is {packed.name}, stored as it is; `{packed.command}` unpacks it"
+            f"fdstore: warning: {file} looks like {wide.upper()}; if it is, put it with --encoding {wide}"
         )

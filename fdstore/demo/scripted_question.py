@@ -21,6 +21,8 @@ import asyncio
 
 parts = []
 for text in fds():
+    if text.kind != "text":
+        continue
     print(f"{{text.source}}: {{text.total_lines}} lines, {{text.total_chars}} characters")
     for word in {words!r}:
         hits = text.search(word, ignore_case=True, max_matches=10_000)

@@ -95,7 +95,8 @@ class SpawnLimit(FDStoreError):
 
 
 class QuotaExceeded(FDStoreError):
-    """The tree, or for a `limit` without "tree_" the whole store, has reached a quota."""
+    """The tree, or for a `limit` without "tree_" the whole store, has reached a quota. `used` and `asked` are
+    what the tree has and what was to be added, where that is known beforehand."""
 
     type = "quota_exceeded"
     remedy = "Drop what is not needed, or raise the limit: `[limits]` of the program, or `fdstore limits`."
@@ -104,6 +105,8 @@ class QuotaExceeded(FDStoreError):
 
     limit: str
     allowed: int
+    used: int = 0
+    asked: int = 0
 
     def __str__(self) -> str:
         if not self.limit.startswith("tree_"):
@@ -112,7 +115,8 @@ class QuotaExceeded(FDStoreError):
                 "not needed (`fdstore gc`), or have it raised (`fdstore limits`)"
             )
         advice = "raise it" if self.limit == "tree_export_bytes" else "close descriptors or raise it"
-        return f"the limit {self.limit} of this tree is {self.allowed}; {advice}"
+        figures = f": it has {self.used}, and these are {self.asked} more" if self.asked else ""
+        return f"the limit {self.limit} of this tree is {self.allowed}{figures}; {advice}"
 
 
 class Cancelled(FDStoreError):

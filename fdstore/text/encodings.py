@@ -7,7 +7,6 @@ so it is also valid UTF-8. It is stored as it is, but the user gets a hint.
 from __future__ import annotations
 
 import codecs
-from typing import NamedTuple
 
 from fdstore.errors import InvalidArgument, quoted
 
@@ -23,31 +22,6 @@ _MARKS = (
 """UTF-32 first: its mark begins with that of UTF-16."""
 
 _MANY, _FEW = 0.4, 0.05
-
-
-class Packed(NamedTuple):
-    """A compressed format: its name, and the command that prints the text."""
-
-    name: str
-    command: str
-
-
-_PACKED = (
-    (b"\x1f\x8b", Packed("gzip", "gzip -dc")),
-    (b"\x28\xb5\x2f\xfd", Packed("Zstandard", "zstd -dc")),
-    (b"\xfd7zXZ\0", Packed("xz", "xz -dc")),
-    (b"BZh", Packed("bzip2", "bzip2 -dc")),
-    (b"PK\x03\x04", Packed("a zip archive", "unzip -p")),
-)
-
-
-def packed_as(head: bytes) -> Packed | None:
-    r"""Return the compressed format of data that begins with `head`, or None.
-
-    >>> packed_as(b"\x1f\x8b\x08\x00").name
-    'gzip'
-    """
-    return next((packed for magic, packed in _PACKED if head.startswith(magic)), None)
 
 
 def wide_encoding_of(head: bytes) -> str | None:

@@ -35,8 +35,30 @@ _SIGNATURES = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
     (re.compile(rb"%PDF-"), PDF_TYPE),
+    (re.compile(rb"\x1f\x8b\x08"), "application/gzip"),
+    # the first block, or the end of an empty file: words of a text begin with BZh too
+    (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), "application/x-bzip2"),
+    (re.compile(rb"\xfd7zXZ\0"), "application/x-xz"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "application/zstd"),
+    (re.compile(rb"\x04\x22\x4d\x18"), "application/x-lz4"),
+    (re.compile(rb"\x1f\x9d"), "application/x-compress"),
+    (re.compile(rb"PK(?:\x03\x04|\x05\x06)"), "application/zip"),
+    (re.compile(rb"7z\xbc\xaf\x27\x1c"), "application/x-7z-compressed"),
+    (re.compile(rb"Rar!\x1a\x07"), "application/vnd.rar"),
+    (re.compile(rb"SQLite format 3\0"), "application/vnd.sqlite3"),
+    (re.compile(rb"\x7fELF"), "application/x-elf"),
+    (re.compile(rb"\xca\xfe\xba\xbe\0\0\0[\x2d-\x60]", re.DOTALL), "application/java-vm"),
+    (re.compile(rb"\0asm"), "application/wasm"),
+    (re.compile(rb"PAR1\x15"), "application/vnd.apache.parquet"),
+    (re.compile(rb"\x89HDF\r\n\x1a\n"), "application/x-hdf5"),
+    (re.compile(rb"\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4"), "application/vnd.tcpdump.pcap"),
+    (re.compile(rb"LPKSHHRH"), "application/x-journal"),
+    (re.compile(rb"\xed\xab\xee\xdb"), "application/x-rpm"),
+    (re.compile(rb"!<arch>\ndebian-"), "application/vnd.debian.binary-package"),
+    (re.compile(rb"AT&TFORM....DJV", re.DOTALL), "image/vnd.djvu"),
 )
-SIGNATURE_BYTES = 12
+SIGNED_TYPES = frozenset(media_type for _, media_type in _SIGNATURES)
+SIGNATURE_BYTES = 16
 """The number of first bytes that tell the types that `type_of_bytes` knows."""
 
 
@@ -69,7 +91,8 @@ def media_type_of(kind: ContentKind, name: str = "", head: bytes = b"") -> str:
 
 
 def type_of_bytes(head: bytes) -> str | None:
-    """Return the media type of an image or a PDF by its first bytes, None for anything else.
+    """Return the media type of bytes by the first `SIGNATURE_BYTES` of them, None for one that is not known:
+    images and documents that models can look at, and kinds of files that are no text.
 
     >>> type_of_bytes(b"GIF89a..."), type_of_bytes(b"plain")
     ('image/gif', None)
@@ -133,6 +156,23 @@ _NEWER_TYPES = {
     ".parquet": "application/vnd.apache.parquet",
     ".zst": "application/zstd",
     ".7z": "application/x-7z-compressed",
+    ".rar": "application/vnd.rar",
+    ".lz4": "application/x-lz4",
+    ".sqlite": "application/vnd.sqlite3",
+    ".sqlite3": "application/vnd.sqlite3",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".odt": "application/vnd.oasis.opendocument.text",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+    ".odp": "application/vnd.oasis.opendocument.presentation",
+    ".epub": "application/epub+zip",
+    ".djvu": "image/vnd.djvu",
+    ".h5": "application/x-hdf5",
+    ".class": "application/java-vm",
+    ".pcap": "application/vnd.tcpdump.pcap",
+    ".deb": "application/vnd.debian.binary-package",
+    ".rpm": "application/x-rpm",
 }
 """Types that some versions of Python do not know, or know under an older name."""
 

@@ -52,6 +52,34 @@ def split_name(value: str) -> tuple[str, str | None]:
     return NAME + _checked(name.removeprefix(NAME)), found[1] if found else None
 
 
+def escape_key(path: str) -> str:
+    r"""Return the key for a path: what no key can hold is written as the \xNN of its bytes. A path from the
+    operating system may have bytes that are not UTF-8, as lone surrogates.
+
+    >>> print(escape_key("a\nb/caf\udce9"), escape_key("notes#L1-9"), escape_key("name:x"))
+    a\x0ab/caf\xe9 notes\x23L1-9 name\x3ax
+    """
+    shown = path
+    if not (path.isascii() and path.isprintable()):
+        shown = "".join(
+            _escaped(char) if unicodedata.category(char) in ("Cc", "Cs") else char for char in path
+        )
+    before, hash_sign, after = shown.rpartition("#")
+    if hash_sign and SELECTOR.fullmatch(after):
+        shown = f"{before}{_escaped(hash_sign)}{after}"
+    if shown.startswith(NAME):
+        shown = shown.replace(":", _escaped(":"), 1)
+    return shown
+
+
+def _escaped(char: str) -> str:
+    try:
+        data = char.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = char.encode("utf-8", "surrogatepass")
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
 def check_prefix(prefix: object) -> str:
     """Return a valid beginning of keys, which may be empty. Raises `InvalidArgument`."""
     if prefix == "":

@@ -28,6 +28,31 @@ def is_utf8(data: bytes, *, complete: bool = True) -> bool:
     return True
 
 
+class Utf8Check:
+    r"""Checks whether a stream of bytes is UTF-8.
+
+    >>> check = Utf8Check()
+    >>> check.feed(b"caf\xc3"), check.ended()
+    (None, False)
+    """
+
+    def __init__(self) -> None:
+        self._decoder = getincrementaldecoder("utf-8")("strict")
+        self._is_utf8 = True
+
+    def feed(self, piece: bytes) -> None:
+        """Add a piece."""
+        if self._is_utf8:
+            try:
+                self._decoder.decode(piece)
+            except UnicodeDecodeError:
+                self._is_utf8 = False
+
+    def ended(self) -> bool:
+        """Return whether all of it was UTF-8."""
+        return self._is_utf8 and not self._decoder.getstate()[0]
+
+
 class Utf8Text:
     r"""Decodes one stream of bytes. `replaced` counts the bytes so far that were not UTF-8.
 

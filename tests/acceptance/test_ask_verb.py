@@ -177,7 +177,8 @@ def test_an_answer_whose_asks_all_failed_is_given_with_a_warning(command, model,
 def bytes_of(name: str) -> bytes:
     return {
         "empty": b"",
-        "packed": gzip.compress(LINES.encode()),
+        "data": b"SQLite format 3\0\x10\x00\xff",
+        "cut": gzip.compress(LINES.encode())[:-9],
         "wide": LINES.encode("utf-16"),
         "noise": b"\xff\x00\xfe" * 1000,
     }[name]
@@ -187,15 +188,18 @@ def bytes_of(name: str) -> bytes:
     ("file", "problem"),
     [
         ("gone", "file_not_found"),
-        (".", "is a directory"),
+        ("hollow", "there is nothing to store in it; 1 name left out: 1 hidden"),
         ("empty", "it is empty"),
-        ("packed", "this is gzip; ask about the text in it: gzip -dc packed | fdstore ask QUESTION -"),
+        ("data", "this is a SQLite database; ask about the text in it: sqlite3 data .dump | fdstore ask "),
+        ("cut", "it is damaged and cannot be unpacked: it ends too soon"),
         ("wide", "convert it: iconv -f utf-16 -t utf-8 wide | fdstore ask QUESTION -"),
         ("noise", "this is not text in UTF-8"),
     ],
 )
 def test_what_is_no_text_is_refused_and_leaves_nothing(command, model, file, problem):
-    if file not in ("gone", "."):
+    (command.folder / "hollow").mkdir()
+    (command.folder / "hollow" / ".hidden").touch()
+    if file not in ("gone", "hollow"):
         (command.folder / file).write_bytes(bytes_of(file))
 
     ended = command("ask", "Count.", "build.log", file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import signal
 
 import pytest
@@ -86,20 +85,22 @@ def test_a_text_in_another_encoding_is_stored_as_text(command, store, tmp_path):
     assert [proc.read(fd, read_all=True).text for fd in (1, 2, 3)] == [text, text, "café\n"]
 
 
-def test_utf_16_and_compressed_text_are_recognized_and_a_remedy_is_named(command, store, tmp_path):
+def test_utf_16_and_databases_are_recognized_and_a_remedy_is_named(command, store, tmp_path):
     (tmp_path / "notes").write_text("one\ntwo\n", "utf-16")
     (tmp_path / "bare").write_text("one\ntwo\n", "utf-16-le")
-    (tmp_path / "a log.gz").write_bytes(gzip.compress(b"one\n" * 1000))
+    database = b"SQLite format 3\0\x10\x00\xff"
+    (tmp_path / "a db").write_bytes(database)
 
     marked = command("put", "triage", "notes", "--text")
-    packed = command("put", "triage", "a log.gz", "--text")
-    piped = command("put", "triage", "-", "--text", stdin=gzip.compress(b"one\n"))
+    packed = command("put", "triage", "a db", "--text")
+    piped = command("put", "triage", "-", "--text", stdin=database)
     bare = command("put", "triage", "bare")
 
     assert (marked.code, packed.code, piped.code, bare.code) == (1, 1, 1, 0)
     assert "notes: this is UTF-16, not UTF-8; put it with --encoding utf-16\n" in marked.err
-    assert "this is gzip; store the text in it: gzip -dc 'a log.gz' | fdstore put triage -\n" in packed.err
-    assert "standard input: this is gzip; store the text in it: ... | gzip -dc | fdstore put" in piped.err
+    advice = "this is a SQLite database; store the text in it: sqlite3 {} .dump | fdstore put triage -\n"
+    assert advice.format("'a db'") in packed.err
+    assert f"standard input: {advice.format('FILE')}" in piped.err
     assert bare.err.startswith("fdstore: warning: bare looks like UTF-16-LE; ")
     assert store.process("triage").read(1).text == "one\ntwo\n".encode("utf-16-le").decode()
 

@@ -45,6 +45,11 @@ SHOWN_TEXTS = 4
 """This many texts are shown with their beginnings; of others only their names and sizes."""
 
 LISTED_TEXTS = 40
+"""The most lines of the table of texts: of more texts, those of a folder are one line."""
+
+MAX_DEPTH = 20
+"""So many folders deep the table goes at most."""
+
 TEXTS = "The texts:"
 EARLIER_SHOWN = 3
 EARLIER_CHARS = 2000
@@ -92,15 +97,7 @@ def task_text(
     """
     lines = [question]
     if texts:
-        lines += ["", TEXTS]
-        lines += [
-            # a file name may have line breaks
-            f"- {each.fd}: {show_controls(each.source, keep='')}, "
-            f"{each.chars} characters in {each.lines} lines"
-            for each in texts[:LISTED_TEXTS]
-        ]
-        if len(texts) > LISTED_TEXTS:
-            lines.append(f"- and {len(texts) - LISTED_TEXTS} more; fds() lists them all")
+        lines += ["", TEXTS, *_table(texts)]
     if earlier:
         lines += ["", "Earlier questions about these texts, with your answers:"]
         for each in earlier[-EARLIER_SHOWN:]:
@@ -108,6 +105,53 @@ def task_text(
     if variables:
         lines.append(f"Variables from then are there: {', '.join(variables)}")
     return "\n".join(lines)
+
+
+def _table(texts: Sequence[Descriptor]) -> list[str]:
+    """Return lines about all texts, at most `LISTED_TEXTS` and two: each text, or folders of their names with
+    what is in them, as deep as there is room."""
+    rows = {each.fd: [each] for each in texts}
+    if len(rows) > LISTED_TEXTS:
+        rows = _by_folder(texts, 1)
+        for depth in range(2, MAX_DEPTH):
+            finer = _by_folder(texts, depth)
+            if len(finer) > LISTED_TEXTS:
+                break
+            rows = finer
+    lines = []
+    for name, inside in list(rows.items())[:LISTED_TEXTS]:
+        has_others = len(inside) > 1 and any(other != name and other.startswith(name) for other in rows)
+        lines.append(f"- {'directly in ' if has_others else ''}{name}: {_described(inside)}")
+    if len(rows) < len(texts):
+        lines.append('- list_fds(prefix="...") lists the names that begin so')
+    if len(rows) > LISTED_TEXTS:
+        lines.append(f"- and {len(rows) - LISTED_TEXTS} more; fds() lists them all")
+    return lines
+
+
+def _by_folder(texts: Sequence[Descriptor], depth: int) -> dict[str, list[Descriptor]]:
+    """Group texts by the first `depth` folders of their names. One without a folder, or alone in it, is a
+    group of its own."""
+    groups: dict[str, list[Descriptor]] = {}
+    for each in texts:
+        folders = each.fd.split("/")[:-1][:depth]
+        groups.setdefault("".join(f"{folder}/" for folder in folders) or each.fd, []).append(each)
+    return {inside[0].fd if len(inside) == 1 else folder: inside for folder, inside in groups.items()}
+
+
+def _described(inside: Sequence[Descriptor]) -> str:
+    """Describe a text, or what is in a folder."""
+    chars, lines = sum(each.chars for each in inside), sum(each.lines for each in inside)
+    size = f"{chars} characters in {lines} lines"
+    of_bytes = [each for each in inside if each.kind == "bytes"]
+    if len(inside) > 1:
+        count = (
+            f"{len(inside)} contents, {len(of_bytes)} of them bytes" if of_bytes else f"{len(inside)} texts"
+        )
+        return f"{count}, {size}"
+    [text] = inside
+    source = show_controls(text.source, keep="")  # a file name may have line breaks
+    return f"{source}, no text: {text.media_type}, {text.bytes} bytes" if of_bytes else f"{source}, {size}"
 
 
 def question_in(task: str) -> str:
@@ -128,14 +172,15 @@ def launch_question(
     earlier: Sequence[Earlier] = (),
     variables: Sequence[str] = (),
 ) -> Process:
-    """Create the agent that answers a question about all texts of `holder`, ready to run; the holder has the
-    question as its task, and at the end of the agent what it has made. Raises `Fenced` (the holder has
+    """Create the agent that answers a question about all contents of `holder`, ready to run; the holder has
+    the question as its task, and at the end of the agent what it has made. Raises `Fenced` (the holder has
     ended), `SpawnLimit`."""
-    texts = [each for each in holder.list() if each.kind == "text"]
+    held = holder.list()
+    texts = [each for each in held if each.kind == "text"]
     program = bundle.programs[bundle.root]
     stored = processes.StoredProgram(bundle.root, bundle.digest, bundle.json, program.price)
     handle = store.run(processes.create_child(holder.handle, None, program=stored))
     preload = [each.fd for each in texts] if len(texts) <= SHOWN_TEXTS else []
-    task = SpawnTask(query=task_text(question, texts, earlier, variables), preload=preload, hands_back=True)
+    task = SpawnTask(query=task_text(question, held, earlier, variables), preload=preload, hands_back=True)
     store.run(processes.launch(handle, encode_task(task), first_line(question), for_parent=True))
     return Process(store, handle)

@@ -1,7 +1,7 @@
 """`put_fd`: store a file below the preload root, or a whole text of the model, as a new descriptor.
 
 Texts that a model writes itself are the task of `write_fd`. A file goes to the store without passing through
-the model; one that is not UTF-8 is stored as bytes.
+the model; one that is not UTF-8 is stored as bytes; of a compressed file, what it holds is stored.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from functools import partial
-from typing import Annotated, BinaryIO
+from io import BufferedReader
+from typing import Annotated
 
 import msgspec
 
 from fdstore.elements.render import fd_write
 from fdstore.errors import InvalidArgument, NotEncoded, PathRefused
+from fdstore.files.packed import unwrap
 from fdstore.files.paths import Root
-from fdstore.files.source import open_below, source_name
+from fdstore.files.source import open_below
+from fdstore.model.records import Descriptor
 from fdstore.results.context import Context
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.tool_outcome import ToolOutcome
@@ -72,26 +75,30 @@ def run(context: Context, arguments: PutFD, call_id: str | None) -> Operation[To
 def _put_file(context: Context, file: str, root: Root, call_id: str | None) -> Operation[ToolOutcome]:
     with ExitStack() as held:
         binary = yield Disk(partial(_open, file, root, held), must_end=True)
-        total = os.fstat(binary.fileno()).st_size
+        given = yield Disk(partial(unwrap, binary, file), must_end=True)
 
         def report(done: int) -> None:
             if context.progress is not None:
-                context.progress(done, total)
+                context.progress(done, given.size)
 
-        source, page_size = source_name(file), context.config.default_page_size
-        try:
-            made = yield from contents.ingest(
-                context.handle, binary, source, page_size, progress=report, call_id=call_id
+        def ingest(errors: contents.IngestErrors) -> Operation[Descriptor]:
+            page_size = None if errors == "bytes" else context.config.default_page_size
+            return contents.ingest(
+                *(context.handle, given.file, given.source, page_size, errors, report), call_id=call_id
             )
-        except NotEncoded:
-            binary.seek(0)
-            made = yield from contents.ingest(
-                context.handle, binary, source, errors="bytes", progress=report, call_id=call_id
-            )
+
+        if given.kind == "bytes":
+            made = yield from ingest("bytes")
+        else:
+            try:
+                made = yield from ingest("strict")
+            except NotEncoded:
+                binary.seek(0)
+                made = yield from ingest("bytes")
     return (yield from render_fd(context, made.fd, Display(may_be_whole=False)))
 
 
-def _open(file: str, root: Root, held: ExitStack) -> BinaryIO:
+def _open(file: str, root: Root, held: ExitStack) -> BufferedReader:
     """Open a file. `held` closes it, even if the operation is abandoned before it receives the file."""
     return held.enter_context(os.fdopen(open_below(file, root), "rb"))
 

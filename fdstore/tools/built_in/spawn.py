@@ -13,7 +13,8 @@ import msgspec
 
 from fdstore.elements.render import process_result
 from fdstore.errors import InvalidArgument, UnknownProgram
-from fdstore.files.source import open_below, source_name
+from fdstore.files.packed import unwrap
+from fdstore.files.source import open_below
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome
 from fdstore.store.contents import contents
@@ -170,16 +171,18 @@ def _open(file: File, held: ExitStack) -> BufferedReader:
 
 
 def _ingest_files(context: Context, files: Sequence[File], call_id: str | None) -> Operation[list[str]]:
-    """Store the files as descriptors of this process. Return their ids."""
+    """Store the files as descriptors of this process: of a compressed file, what it holds. Return their
+    ids."""
     ids = []
     for number, file in enumerate(files):
         with ExitStack() as held:
             binary = yield Disk(partial(_open, file, held), must_end=True)
-            as_bytes = is_binary((yield Disk(binary.peek, must_end=True)))
+            given = yield Disk(partial(unwrap, binary, file.path), must_end=True)
+            as_bytes = is_binary(given.head)
             descriptor = yield from contents.ingest(
                 context.handle,
-                binary,
-                source_name(file.path),
+                given.file,
+                given.source,
                 None if as_bytes else context.config.default_page_size,
                 "bytes" if as_bytes else "backslashreplace",
                 call_id=None if call_id is None else f"{call_id}/file{number}",

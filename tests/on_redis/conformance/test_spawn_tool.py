@@ -23,6 +23,7 @@ from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
 from tests.elements import elements, only
 from tests.on_redis.conformance.calling import LINES, context_of, schema_of, show_element, started
+from tests.unit.files.packing import zip_of
 
 
 def test_the_description_of_spawn_lists_the_linked_programs(spawning: Toolset) -> None:
@@ -101,18 +102,33 @@ def test_preloaded_files_are_read_by_the_parent_and_passed_as_descriptors(
     ]
 
 
-def test_a_preloaded_archive_is_passed_as_bytes(
+def test_a_preloaded_archive_is_passed_as_bytes_and_a_compressed_file_as_what_it_holds(
     store: Store, proc: Process, context: Context, tmp_path: Path
 ) -> None:
-    archive = gzip.compress(LINES.encode(), mtime=0)
-    (tmp_path / "lines.gz").write_bytes(archive)
+    archive = zip_of({"lines": LINES.encode()})
+    (tmp_path / "lines.zip").write_bytes(archive)
+    (tmp_path / "lines.log.gz").write_bytes(gzip.compress(LINES.encode()))
+    files = ["lines.zip", "lines.log.gz"]
 
-    child = started(
-        store, context, program_name="reader", query="read", additional_preload_files=["lines.gz"]
-    )
+    child = started(store, context, program_name="reader", query="read", additional_preload_files=files)
 
-    assert child.stat("fd:2").media_type == "application/gzip"
+    assert child.stat("fd:2").media_type == "application/zip"
     assert child.read_bytes("fd:2") == archive
+    assert child.stat("fd:3").source == "lines.log"
+    assert child.read("fd:3", read_all=True).text == LINES
+
+
+def test_a_compressed_preload_that_is_a_bomb_starts_no_child(
+    store: Store, proc: Process, context: Context, tmp_path: Path
+) -> None:
+    (tmp_path / "zeros.gz").write_bytes(gzip.compress(bytes(8 << 20)))
+
+    arguments = {"program_name": "reader", "query": "read", "additional_preload_files": ["zeros.gz"]}
+    refused = store.run(Toolbox(context).start("spawn", arguments, None))
+
+    assert only(refused.content)["type"] == "too_large"
+    assert "200 times its own size; unpack it yourself" in only(refused.content).message
+    assert len(store.processes()) == 1
 
 
 @pytest.mark.parametrize(

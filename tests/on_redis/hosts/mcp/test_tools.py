@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def test_a_file_below_the_root_is_stored_unread_with_progress(
 ) -> None:
     (tmp_path / "build.log").write_bytes(LINES.encode() * 300)
     (tmp_path / "photo.png").write_bytes(PIXEL)
+    (tmp_path / "packed.log.gz").write_bytes(gzip.compress(LINES.encode()))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(LINES.encode())[:-9])
     (tmp_path / ".env").write_text("secret")
     told: list[tuple[float, float | None]] = []
 
@@ -109,13 +112,13 @@ def test_a_file_below_the_root_is_stored_unread_with_progress(
     async def work(client: Client) -> list[str]:
         return [
             text_of(await client.call_tool("put_fd", {"file": name}, progress_callback=note))
-            for name in ("build.log", "photo.png", ".env", "../up", "/etc/passwd")
+            for name in ("build.log", "photo.png", "packed.log.gz", "cut.gz", ".env", "../up", "/etc/passwd")
         ]
 
     async def search(client: Client) -> None:
         await client.call_tool("search_fd", {"fd": 1, "pattern": "x"}, progress_callback=note)
 
-    stored, photo, *refused = talk(redis_url, work, options=ToolOptions(put_root=tmp_path))
+    stored, photo, packed, cut, *refused = talk(redis_url, work, options=ToolOptions(put_root=tmp_path))
 
     size = (tmp_path / "build.log").stat().st_size
     assert (only(stored)["fd"], only(stored)["source"]) == ("fd:1", "build.log")
@@ -125,8 +128,11 @@ def test_a_file_below_the_root_is_stored_unread_with_progress(
     talk(redis_url, search)
     assert told[-1] == (size, size)
     assert only(photo)["media_type"] == "image/png"
+    assert only(packed)["source"] == "packed.log"
+    assert proc.read_bytes("fd:3") == LINES.encode()
+    assert "cut.gz: it is damaged and cannot be unpacked: it ends too soon" in only(cut).message
     assert {only(each)["type"] for each in refused} == {"permission_error"}
-    assert len(proc.list()) == 2
+    assert len(proc.list()) == 3
 
 
 def test_an_image_is_an_image_block_and_a_pdf_a_resource(redis_url: str, proc: Process) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from fdstore.agents.loop.questions import (
@@ -37,6 +40,35 @@ def test_many_texts_are_not_all_listed() -> None:
 
     assert task.count(".txt") == LISTED_TEXTS
     assert task.endswith("- and 3 more; fds() lists them all")
+
+
+def named(key: str, kind: Any = "text") -> Descriptor:
+    chars = 10 if kind == "text" else 0
+    return msgspec.structs.replace(
+        text(1), fd=f"name:{key}", source=key, kind=kind, chars=chars, lines=chars and 1
+    )
+
+
+def test_texts_with_names_are_told_one_by_one_or_by_folder_as_deep_as_there_is_room() -> None:
+    few = task_text("Why?", [named("a/b"), named("a/photo.png", "bytes")])
+    many = [named(f"src/{folder}/{n}/x") for folder in ("a", "b") for n in range(100)]
+    more = [*(named(f"src/{n}", "bytes") for n in range(9)), *(named(f"top {n}") for n in range(2))]
+
+    lines = task_text("Why?", [*many, *more, text(1)]).splitlines()
+
+    assert few.splitlines()[3:] == [
+        "- name:a/b: a/b, 10 characters in 1 lines",
+        "- name:a/photo.png: a/photo.png, no text: text/plain, 10 bytes",
+    ]
+    assert lines[3:] == [
+        "- name:src/a/: 100 texts, 1000 characters in 100 lines",
+        "- name:src/b/: 100 texts, 1000 characters in 100 lines",
+        "- directly in name:src/: 9 contents, 9 of them bytes, 0 characters in 0 lines",
+        "- name:top 0: top 0, 10 characters in 1 lines",
+        "- name:top 1: top 1, 10 characters in 1 lines",
+        "- fd:1: 1.txt, 10 characters in 1 lines",
+        '- list_fds(prefix="...") lists the names that begin so',
+    ]
 
 
 def test_long_answers_of_earlier_questions_are_cut_and_missing_ones_named() -> None:

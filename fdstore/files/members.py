@@ -1,0 +1,367 @@
+"""What the paths that a person names have in them: files, folders, packed files, standard input.
+
+`find_members` looks at all of it, stores nothing, and returns the contents that are to be stored, each with
+the name that it gets, its size and a function that opens it. So whatever is wrong with one of them is known
+before any is stored.
+
+    app.log            the next number           logs/         a/b.log: the names in it
+    app.log.gz         app.log                   logs          logs/a/b.log
+    logs.tar.gz        logs.tar.gz/a/b.log       ../logs       logs/a/b.log
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, NamedTuple, cast
+
+from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, TooLarge, quoted
+from fdstore.files.folders import EXCLUDED, NOUNS, Found, LeftOut, Patterns, open_inside, walk
+from fdstore.files.packed import Contents, Entry, Odd, Opened, examine, is_packed, without_suffix
+from fdstore.files.source import ReadAhead, open_source, source_name
+from fdstore.files.unpacking import CHUNK_BYTES, Meter, UnpackLimits
+from fdstore.model.records import ContentKind
+from fdstore.text.names import MAX_KEY_BYTES, escape_key
+from fdstore.text.quantities import format_count
+
+STANDARD_INPUT = "-"
+HEAD_BYTES = 65_536
+"""The first bytes of an input that cannot be read again, which decide whether it is text."""
+
+PEEKED_BYTES = 512
+"""The first bytes of a file that tell whether it is packed."""
+
+SPOOLED_IN_MEMORY = 1 << 20
+MAX_SOURCE_CHARS = 200
+
+
+class Choice(NamedTuple):
+    """What is taken of the paths. `prefix` stands before all names; with `unpack` packed files are
+    unpacked."""
+
+    include: Patterns
+    exclude: Patterns
+    prefix: str = ""
+    unpack: bool = True
+    limits: UnpackLimits = UnpackLimits()
+
+
+class Member(NamedTuple):
+    """One content to store.
+
+    key       its name; None for the next number
+    source    the source of its descriptor
+    shown     what it is called in messages
+    size      its bytes; None for a pipe
+    open      opens it from its beginning; a pipe (a `ReadAhead`) once only
+    kind      what it is, if its bytes were all read; else None
+    head      its first bytes, if they can be read twice
+    is_named  a file that was named itself: it must be what it is asked to be
+    """
+
+    key: str | None
+    source: str
+    shown: str
+    size: int | None
+    open: Callable[[], AbstractContextManager[BinaryIO | ReadAhead]]
+    kind: ContentKind | None = None
+    head: bytes = b""
+    is_named: bool = False
+
+
+class Members:
+    """What was found: `members` in the order in which they are to be read, how many names were left out by
+    reason, and what is odd. A context manager that closes what is held open."""
+
+    def __init__(self) -> None:
+        self.members: list[Member] = []
+        self.left_out: Counter[str] = Counter()
+        self.odd: list[Odd] = []
+        self._held = ExitStack()
+
+    def __enter__(self) -> Members:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def hold(self, context: AbstractContextManager[BinaryIO]) -> BinaryIO:
+        """Open a file, and keep it open to the end."""
+        return self._held.enter_context(context)
+
+    def close_with(self, close: Callable[[], None]) -> None:
+        """Call this at the end."""
+        self._held.callback(close)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all whose size is known."""
+        return sum(each.size or 0 for each in self.members)
+
+
+def find_members(
+    paths: Sequence[str],
+    choice: Choice,
+    open_stdin: Callable[[], AbstractContextManager[BinaryIO]],
+    seen: Callable[[int], None] | None = None,
+) -> Members:
+    """Find what is to be stored; `seen` is called with how many contents were found so far.
+
+    Raises `TargetMissing`, `PathRefused`, `InvalidArgument` (damaged, or two contents for one name),
+    `TooLarge`.
+    """
+    found = Members()
+    try:
+        finder = _Finder(found, choice, seen)
+        for path in paths:
+            before = len(found.members) + len(found.odd)
+            finder.add(path, open_stdin)
+            if len(found.members) + len(found.odd) == before:
+                said = said_of_left_out(found.left_out)
+                raise InvalidArgument(path, f"there is nothing to store in it{f'; {said}' if said else ''}")
+        _refuse_doubles(found.members)
+    except BaseException:
+        found.__exit__()
+        raise
+    return found
+
+
+def below(path: str) -> str:
+    """Return what stands before the names of what is in a folder.
+
+    >>> [below(path) for path in ("logs", "/var/logs", "logs/", ".", "../logs", "..", "/")]
+    ['logs/', 'logs/', '', '', 'logs/', '', '']
+    """
+    name = path.rpartition("/")[2]
+    return "" if name in ("", ".", "..") else f"{name}/"
+
+
+class _Finder:
+    """Adds to `found` what is at each path."""
+
+    def __init__(self, found: Members, choice: Choice, seen: Callable[[int], None] | None) -> None:
+        self._found, self._choice, self._seen = found, choice, seen
+        self._meter = Meter(choice.limits)
+
+    def add(self, path: str, open_stdin: Callable[[], AbstractContextManager[BinaryIO]]) -> None:
+        if path == STANDARD_INPUT:
+            self._add_pipe(self._found.hold(open_stdin()), "stdin", "standard input")
+            return
+        if os.path.isdir(path):
+            self._add_folder(path)
+            return
+        binary = self._found.hold(open_source(path)) if not os.path.isfile(path) else None
+        name = os.path.basename(path)
+        if binary is not None:
+            self._add_pipe(binary, source_name(path), path)
+            return
+        key = self._key(name) if self._choice.prefix else None
+        with open_source(path) as file:
+            contents, size, head = self._examine(file, path)
+        again = partial(open_source, path)
+        if contents is not None:
+            self._add_packed(contents, again, name, path, without_suffix(name))
+            return
+        self._append(Member(key, source_name(path), path, size, again, head=head, is_named=True))
+
+    def _add_pipe(self, binary: BinaryIO, source: str, shown: str) -> None:
+        """Add an input that is open. One that is packed goes to a temporary file first: it is read twice."""
+        size = _size_of(binary)
+        key = self._key(source) if self._choice.prefix else None
+        if not self._choice.unpack:
+            self._append(Member(key, source, shown, size, partial(_again, binary, None), is_named=True))
+            return
+        start = None if size is None else binary.tell()
+        ahead = ReadAhead(binary, HEAD_BYTES)
+        if not is_packed(ahead.head):
+            if start is None:
+                opened: Callable[[], AbstractContextManager[BinaryIO | ReadAhead]] = partial(_once, ahead)
+            else:
+                opened = partial(_again, binary, start)
+            size = None if size is None or start is None else size - start
+            self._append(Member(key, source, shown, size, opened, is_named=True))
+            return
+        spooled = self._found.hold(cast("BinaryIO", SpooledTemporaryFile(SPOOLED_IN_MEMORY)))  # noqa: SIM115
+        limit = self._choice.limits.bytes
+        while block := ahead.read(CHUNK_BYTES):
+            if spooled.tell() + len(block) > limit:
+                advice = self._choice.limits.advice("bytes")
+                raise TooLarge(shown, spooled.tell() + len(block), limit, advice, "bytes")
+            spooled.write(block)
+        packed_bytes = spooled.tell()
+        spooled.seek(0)
+        contents = examine(spooled, shown, packed_bytes, self._meter)
+        again = partial(_again, spooled, 0)
+        if contents is None:
+            self._append(Member(key, source, shown, packed_bytes, again, is_named=True))
+        else:
+            self._add_packed(contents, again, source, shown, None if key is None else source)
+
+    def _add_folder(self, path: str) -> None:
+        for each in walk(path, self._choice.include, self._choice.exclude):
+            match each:
+                case Found():
+                    shown = os.path.join(path, each.below)
+                    try:
+                        self._add_found(each, shown, below(path))
+                    except (InvalidArgument, PathRefused, TargetMissing) as error:
+                        self._found.odd.append(Odd(shown, getattr(error, "problem", str(error))))
+                case LeftOut():
+                    self._found.left_out[each.reason] += 1
+                case _:
+                    self._found.odd.append(Odd(os.path.join(path, each.below), each.problem))
+
+    def _add_found(self, found: Found, shown: str, base: str) -> None:
+        with open_inside(found.path) as file:
+            contents, size, head = self._examine(file, shown)
+        again = partial(open_inside, found.path)
+        key = base + found.below
+        source = source_name(found.path)
+        if contents is not None:
+            self._add_packed(contents, again, key, shown, without_suffix(key))
+        else:
+            self._append(Member(self._key(key), source, shown, size, again, head=head))
+
+    def _examine(self, file: BinaryIO, shown: str) -> tuple[Contents | None, int, bytes]:
+        """Return what a packed file holds; the size and the first bytes of any."""
+        size, head = os.fstat(file.fileno()).st_size, file.read(PEEKED_BYTES)
+        file.seek(0)
+        contents = examine(file, shown, size, self._meter) if self._choice.unpack else None
+        return contents, size, head
+
+    def _add_packed(
+        self,
+        contents: Contents,
+        again: Callable[[], AbstractContextManager[BinaryIO]],
+        name: str,
+        shown: str,
+        key: str | None,
+    ) -> None:
+        """Add what a packed file of this name holds; `key` is that of a compressed file."""
+        self._found.odd += [
+            Odd(os.path.join(shown, each.path) if each.path else shown, each.problem) for each in contents.odd
+        ]
+        source = source_name(name)
+        holder = _Holder(again, contents, shown)
+        self._found.close_with(holder.close)
+        if not contents.is_archive:
+            [entry] = contents.entries
+            holder.last = entry
+            key = None if key is None else self._key(key)
+            self._append(
+                Member(key, source, shown, entry.size, partial(holder.open, entry), entry.kind, entry.head)
+            )
+            return
+        for entry in contents.entries:
+            if self._choice.exclude.takes(entry.path) and not self._choice.include.takes(entry.path):
+                self._found.left_out[EXCLUDED] += 1
+                continue
+            path = f"{name}/{entry.path}"
+            inside = f"{shown}/{entry.path}"
+            try:
+                key = self._key(path)
+            except InvalidArgument as error:
+                self._found.odd.append(Odd(inside, error.problem))
+                continue
+            holder.last = entry
+            self._append(
+                Member(key, source, inside, entry.size, partial(holder.open, entry), entry.kind, entry.head)
+            )
+
+    def _key(self, key: str) -> str:
+        """Return the name for a path."""
+        whole = escape_key(self._choice.prefix + key)
+        size = len(whole.encode())
+        if size > MAX_KEY_BYTES:
+            raise InvalidArgument(key, f"its name has {size} bytes; 1-{MAX_KEY_BYTES} are allowed")
+        return whole
+
+    def _append(self, member: Member) -> None:
+        self._found.members.append(member)
+        if self._seen is not None:
+            self._seen(len(self._found.members))
+
+
+class _Holder:
+    """A packed file whose members are opened one after the other: it stays open from the first to the
+    last."""
+
+    def __init__(
+        self, again: Callable[[], AbstractContextManager[BinaryIO]], contents: Contents, shown: str
+    ) -> None:
+        self._again, self._contents, self._shown = again, contents, shown
+        self._held = ExitStack()
+        self._opened: Opened | None = None
+        self.last: Entry | None = None
+
+    @contextmanager
+    def open(self, entry: Entry) -> Iterator[BinaryIO]:
+        """Open a member."""
+        if self._opened is None:
+            file = self._held.enter_context(self._again())
+            self._opened = Opened(file, self._contents, self._shown)
+        try:
+            yield self._opened.read(entry)
+        except BaseException:
+            self.close()
+            raise
+        if entry is self.last:
+            self.close()
+
+    def close(self) -> None:
+        """Close the packed file."""
+        self._opened = None
+        self._held.close()
+
+
+@contextmanager
+def _once(file: ReadAhead) -> Iterator[ReadAhead]:
+    yield file
+
+
+@contextmanager
+def _again(file: BinaryIO, start: int | None) -> Iterator[BinaryIO]:
+    if start is not None:
+        file.seek(start)
+    yield file
+
+
+def _size_of(binary: BinaryIO) -> int | None:
+    """Return the size of a regular file; None for a pipe."""
+    found = os.fstat(binary.fileno())
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _refuse_doubles(members: Sequence[Member]) -> None:
+    """Raise `InvalidArgument` if two contents would have one name."""
+    first: dict[str, str] = {}
+    for each in members:
+        if each.key is None:
+            continue
+        if each.key in first:
+            problem = (
+                f"{quoted(each.shown, 200)} would be name:{each.key} too; leave one of them out, or store it "
+                "with another --name-prefix"
+            )
+            raise InvalidArgument(first[each.key], problem)
+        first[each.key] = each.shown
+
+
+def said_of_left_out(left_out: Counter[str]) -> str:
+    """Return how many names were left out, and why.
+
+    >>> said_of_left_out(Counter({"hidden": 3, "link": 1}))
+    '4 names left out: 3 hidden, 1 link'
+    """
+    if not left_out:
+        return ""
+    reasons = (
+        format_count(count, reason) if reason in NOUNS else f"{count} {reason}"
+        for reason, count in left_out.items()
+    )
+    return f"{format_count(left_out.total(), 'name')} left out: {', '.join(reasons)}"
