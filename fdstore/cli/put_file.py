@@ -7,6 +7,7 @@ rewound, so its first 64 KB decide. Members of packed files were read before, so
 from __future__ import annotations
 
 import shlex
+from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
 
 from fdstore.cli import output
@@ -74,17 +75,17 @@ def put_member(
         _warn_of_other_encodings(member.shown, head)
 
 
-def kind_for(member: Member, options: PutOptions) -> ContentKind | None:
-    """Return as what a member is to be stored; None if its content decides. What was named itself must be
-    what the options say; of a folder or an archive, only what can be text is read by an encoding."""
+def kind_for(member: Member, options: PutOptions, head: bytes) -> ContentKind | None:
+    """Return as what a member that begins so is to be stored; None if its content decides. What was named
+    itself must be what the options say; of a folder or an archive, only what can be text is decoded."""
     from fdstore.text.media_types import is_binary, type_of_bytes
 
     if options.kind == "bytes" or member.is_named or options.is_forced:
         return options.kind
     if options.encoding is not None:
-        return "bytes" if type_of_bytes(member.head) else "text"
+        return "bytes" if type_of_bytes(head) else "text"
     if options.errors == "backslashreplace":
-        return "bytes" if is_binary(member.head) else "text"
+        return "bytes" if is_binary(head) else "text"
     return member.kind
 
 
@@ -104,14 +105,11 @@ def store_member(
     from fdstore.text.utf8 import is_utf8
 
     key = options.key or member.key
-    kind = kind_for(member, options)
-    media_type = options.media_type
-    if (
-        media_type is None and member.kind is not None
-    ):  # the name of a packed file says nothing about a member
-        media_type = media_type_of(kind or member.kind, key or "", member.head)
 
     def ingest(data: object, errors: IngestErrors) -> Descriptor:
+        media_type = options.media_type
+        if media_type is None and member.kind is not None:  # the name of an archive says nothing of a member
+            media_type = media_type_of("bytes" if errors == "bytes" else "text", key or "", member.head)
         operation = contents.ingest(
             opened.handle,
             cast("BinaryIO", data),
@@ -126,8 +124,10 @@ def store_member(
         return run_on(opened, operation)
 
     with member.open() as data:
+        head = data.peek() if isinstance(data, BufferedReader) and not member.is_named else member.head
+        kind = kind_for(member, options, head)
         if kind == "bytes":
-            return ingest(data, "bytes"), member.head
+            return ingest(data, "bytes"), head
         is_read_once = isinstance(data, ReadAhead)
         if isinstance(data, ReadAhead) and kind is None and not is_utf8(data.head, complete=data.ended):
             return ingest(data, "bytes"), data.head

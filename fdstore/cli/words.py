@@ -37,6 +37,8 @@ def error_text(error: FDStoreError) -> str:
     "the file 'out.txt' exists"
     >>> error_text(Conflict("name:plan.md", "taken"))
     'name:plan.md exists; nothing was changed'
+    >>> error_text(NotText("fd:1", "application/zstd", 99)).partition("; this ")[2]
+    'makes text of it: zstd -dc FILE'
     """
     match error:
         case TargetExists():
@@ -47,10 +49,21 @@ def error_text(error: FDStoreError) -> str:
             return f"{error.fd} exists; nothing was changed"
         case NotText() if type(error) is NotText:
             size = format_size(error.size_bytes)
-            return (
-                f"{error.fd} is {error.media_type} ({size}), not text; write it to a file with fdstore "
-                "export, or pass it to a command with fdstore cat or fdstore pipe"
-            )
+            ways = "write it to a file with fdstore export, or pass it to a command with fdstore cat or "
+            ways += f"fdstore pipe{_remedy(error.media_type)}"
+            return f"{error.fd} is {error.media_type} ({size}), not text; {ways}"
         case InvalidArgument() if type(error) is InvalidArgument and error.argument in OPTIONS:
             return f"{OPTIONS[error.argument]}: {error.problem}"
     return str(error)
+
+
+def _remedy(media_type: str) -> str:
+    """Return the command that makes text of bytes of this kind, as the end of a sentence; "" for images,
+    which models see."""
+    from fdstore.text.media_types import IMAGE_TYPES
+    from fdstore.text.remedies import REMEDIES
+
+    remedy = REMEDIES.get(media_type)
+    if remedy is None or not remedy.command or media_type in IMAGE_TYPES:
+        return ""
+    return f"; this makes text of it: {remedy.on('-')}"

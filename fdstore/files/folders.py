@@ -44,7 +44,7 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-class Unreadable(NamedTuple):
+class Unlisted(NamedTuple):
     """A folder that cannot be listed."""
 
     below: str
@@ -116,7 +116,7 @@ class _Rules(NamedTuple):
         return self.patterns.opinion(f"{self.above}/{inner}" if self.above else inner, is_folder=is_folder)
 
 
-def walk(top: str, include: Patterns, exclude: Patterns) -> Iterator[Found | LeftOut | Unreadable]:
+def walk(top: str, include: Patterns, exclude: Patterns) -> Iterator[Found | LeftOut | Unlisted]:
     """Yield what is in a folder and the folders in it, in the order of their names. Nothing is followed: no
     links."""
     waiting: list[tuple[str, str, tuple[_Rules, ...], str]] = [(top, "", _rules_above(top), "")]
@@ -126,7 +126,7 @@ def walk(top: str, include: Patterns, exclude: Patterns) -> Iterator[Found | Lef
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
-            yield Unreadable(below or ".", (error.strerror or str(error)).lower())
+            yield Unlisted(below or ".", (error.strerror or str(error)).lower())
             continue
         if any(entry.name == IGNORE_FILE for entry in entries) and (
             own := _read_patterns(os.path.join(folder, IGNORE_FILE))

@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, TooLarge, quoted
 from fdstore.files.folders import EXCLUDED, NOUNS, Found, LeftOut, Patterns, open_inside, walk
-from fdstore.files.packed import Contents, Entry, Odd, Opened, examine, is_packed, without_suffix
+from fdstore.files.packed import Contents, Entry, Odd, OpenPacked, examine, is_packed, without_suffix
 from fdstore.files.source import ReadAhead, open_source, source_name
 from fdstore.files.unpacking import CHUNK_BYTES, Meter, UnpackLimits
 from fdstore.model.records import ContentKind
@@ -33,8 +33,8 @@ STANDARD_INPUT = "-"
 HEAD_BYTES = 65_536
 """The first bytes of an input that cannot be read again, which decide whether it is text."""
 
-PEEKED_BYTES = 512
-"""The first bytes of a file that tell whether it is packed."""
+MAX_FOUND = 100_000
+"""More files than these are not looked for: what is found is held in memory until it is stored."""
 
 SPOOLED_IN_MEMORY = 1 << 20
 MAX_SOURCE_CHARS = 200
@@ -60,7 +60,7 @@ class Member(NamedTuple):
     size      its bytes; None for a pipe
     open      opens it from its beginning; a pipe (a `ReadAhead`) once only
     kind      what it is, if its bytes were all read; else None
-    head      its first bytes, if they can be read twice
+    head      the first bytes of what a packed file holds
     is_named  a file that was named itself: it must be what it is asked to be
     """
 
@@ -162,12 +162,12 @@ class _Finder:
             return
         key = self._key(name) if self._choice.prefix else None
         with open_source(path) as file:
-            contents, size, head = self._examine(file, path)
+            contents, size = self._examine(file, path)
         again = partial(open_source, path)
         if contents is not None:
             self._add_packed(contents, again, name, path, without_suffix(name))
             return
-        self._append(Member(key, source_name(path), path, size, again, head=head, is_named=True))
+        self._append(Member(key, source_name(path), path, size, again, is_named=True))
 
     def _add_pipe(self, binary: BinaryIO, source: str, shown: str) -> None:
         """Add an input that is open. One that is packed goes to a temporary file first: it is read twice."""
@@ -218,21 +218,19 @@ class _Finder:
 
     def _add_found(self, found: Found, shown: str, base: str) -> None:
         with open_inside(found.path) as file:
-            contents, size, head = self._examine(file, shown)
+            contents, size = self._examine(file, shown)
         again = partial(open_inside, found.path)
         key = base + found.below
         source = source_name(found.path)
         if contents is not None:
             self._add_packed(contents, again, key, shown, without_suffix(key))
         else:
-            self._append(Member(self._key(key), source, shown, size, again, head=head))
+            self._append(Member(self._key(key), source, shown, size, again))
 
-    def _examine(self, file: BinaryIO, shown: str) -> tuple[Contents | None, int, bytes]:
-        """Return what a packed file holds; the size and the first bytes of any."""
-        size, head = os.fstat(file.fileno()).st_size, file.read(PEEKED_BYTES)
-        file.seek(0)
-        contents = examine(file, shown, size, self._meter) if self._choice.unpack else None
-        return contents, size, head
+    def _examine(self, file: BinaryIO, shown: str) -> tuple[Contents | None, int]:
+        """Return what a packed file holds, and the size of any file."""
+        size = os.fstat(file.fileno()).st_size
+        return examine(file, shown, size, self._meter) if self._choice.unpack else None, size
 
     def _add_packed(
         self,
@@ -283,6 +281,9 @@ class _Finder:
 
     def _append(self, member: Member) -> None:
         self._found.members.append(member)
+        if len(self._found.members) > MAX_FOUND:
+            advice = "leave some out with --exclude, or name them in several commands"
+            raise TooLarge("what was named", len(self._found.members), MAX_FOUND, advice, "files")
         if self._seen is not None:
             self._seen(len(self._found.members))
 
@@ -296,7 +297,7 @@ class _Holder:
     ) -> None:
         self._again, self._contents, self._shown = again, contents, shown
         self._held = ExitStack()
-        self._opened: Opened | None = None
+        self._opened: OpenPacked | None = None
         self.last: Entry | None = None
 
     @contextmanager
@@ -304,7 +305,7 @@ class _Holder:
         """Open a member."""
         if self._opened is None:
             file = self._held.enter_context(self._again())
-            self._opened = Opened(file, self._contents, self._shown)
+            self._opened = OpenPacked(file, self._contents, self._shown)
         try:
             yield self._opened.read(entry)
         except BaseException:

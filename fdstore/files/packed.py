@@ -1,11 +1,11 @@
 """Packed files: one compressed file (`app.log.gz`), or an archive (`logs.tar.gz`, `logs.zip`).
 
 Content decides what a file is, not its name. A packed file is read twice: `examine` reads it to its end,
-stores nothing, and returns what is in it; then `Opened` reads its members again, in order. So bombs and
+stores nothing, and returns what is in it; then `OpenPacked` reads its members again, in order. So bombs and
 damaged files are known before anything is stored. What is in an archive is never unpacked again.
 
     examine(file) -> Contents(entries, odd)        None: it is not packed
-    Opened(file, contents).read(entry)             the bytes of a member
+    OpenPacked(file, contents).read(entry)             the bytes of a member
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ from fdstore.files.unpacking import (
     FileMeter,
     Inflating,
     Meter,
-    Part,
+    PartOfFile,
     Unpacked,
     UnpackLimits,
     blocks_of,
 )
 from fdstore.model.records import ContentKind
-from fdstore.text.encodings import HEAD_BYTES
 from fdstore.text.media_types import type_of_bytes
 from fdstore.text.quantities import format_count
 from fdstore.text.utf8 import Utf8Check
@@ -136,7 +135,7 @@ def examine(file: BinaryIO, shown: str, size: int, meter: Meter) -> Contents | N
         raise InvalidArgument(shown, f"it is damaged and cannot be unpacked: {error}") from error
 
 
-class Opened:
+class OpenPacked:
     """A packed file that is open, from which members are read in their order. `close` closes the file."""
 
     def __init__(self, file: BinaryIO, contents: Contents, shown: str) -> None:
@@ -206,7 +205,7 @@ def _survey(path: str, file: Any, place: Any) -> Entry:
     check, size, head = Utf8Check(), 0, b""
     for block in blocks_of(file):
         size += len(block)
-        head += block[: HEAD_BYTES - len(head)]
+        head += block[: TAR_BLOCK - len(head)]
         check.feed(block)
     return Entry(path, size, "text" if check.ended() else "bytes", head, place)
 
@@ -492,7 +491,7 @@ def _zip_member(file: BinaryIO, info: zipfile.ZipInfo, meter: FileMeter | None =
         raise Damaged("it is not where the archive says")
     _, _, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
     start = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
-    part = cast("BinaryIO", Part(file, start, info.compress_size))
+    part = cast("BinaryIO", PartOfFile(file, start, info.compress_size))
     begin = _ZIP_METHODS[info.compress_type]
     return part if begin is None else Unpacked(part, begin, meter, last=True)
 
@@ -522,5 +521,5 @@ def unwrap(file: BufferedReader, path: str) -> Unwrapped:
     if contents.odd:
         raise InvalidArgument(path, contents.odd[0].problem)
     [entry] = contents.entries
-    inside = Opened(file, contents, path).read(entry)
+    inside = OpenPacked(file, contents, path).read(entry)
     return Unwrapped(inside, source_name(without_suffix(path)), entry.size, entry.kind, entry.head)

@@ -280,7 +280,7 @@ class Unpacked:
             self.left_over += len(block)
 
 
-class Part:
+class PartOfFile:
     """A part of a seekable file, as a file that is read forwards: `size` bytes from `start` on."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:
