@@ -23,7 +23,7 @@ from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from fdstore.errors import InvalidArgument
-from fdstore.files.source import source_name
+from fdstore.files.source import next_block, source_name
 from fdstore.files.unpacking import (
     FORMATS,
     Damaged,
@@ -112,7 +112,7 @@ def examine(file: BinaryIO, shown: str, size: int, meter: Meter) -> Contents | N
 
     Raises `TooLarge` for a bomb, `InvalidArgument` if it is damaged.
     """
-    head = file.read(TAR_BLOCK)
+    head = next_block(file, TAR_BLOCK)
     file.seek(0)
     if not is_packed(head):
         return None
@@ -184,7 +184,7 @@ class _Exactly:
         """Read up to `size` bytes."""
         try:
             block: bytes = self._file.read(min(size, self._left))
-        except (Damaged, tarfile.TarError) as error:
+        except (Damaged, tarfile.TarError, OSError) as error:
             raise _changed(self._shown) from error
         if not block and self._left:
             raise _changed(self._shown)
@@ -280,6 +280,7 @@ def _open_tar(file: Any) -> tarfile.TarFile:
 
 TAR_FAILURES = (
     tarfile.TarError,
+    OSError,
     ValueError,
     OverflowError,
     RecursionError,

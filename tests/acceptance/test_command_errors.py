@@ -56,6 +56,7 @@ WRONG = {
     "pipe triage -i 9 cat; kill nope; attach nope; resume nope; ps nope; limits show nope; "
     "search triage 9 x; diff triage 1 9",
     "invalid_argument": "read triage fd:x; read triage fd:1#X; ls Nope!; put triage latin --text; "
+    "put triage hollow; "
     "put Nope! here.txt; cat triage name:; rm triage x; pipe triage --tee 3 cat; pipe triage cat | | cat; "
     r"run bad.toml; limits set trees x; search triage 1 (; search triage 1 \1",
     "invalid_page": "read triage fd:1#P9; read triage 2#P9",
@@ -65,7 +66,7 @@ WRONG = {
     "file_exists": "export triage 1 here.txt --no-clobber",
     "file_not_found": "export triage 1 new.txt --no-create; export triage 1 no/new.txt; put triage nope.txt; "
     "run nope.toml",
-    "permission_error": "export triage 1 /dev/null; export triage 1 .; put triage .; put triage /",
+    "permission_error": "export triage 1 /dev/null; export triage 1 .",
     "fenced": "put triage.1 here.txt; resume triage",
     "unknown_program": "pipe triage /bin/cat",
     "usage": "read triage 1 --start 0; read triage 1 --pages x; read triage 1 --mode word; nonsense; ls; "
@@ -87,6 +88,7 @@ def test_an_error_has_its_type_and_exit_code_and_no_words_of_python_and_nothing_
     proc.create(b"PK\x03\x04")
     (tmp_path / "here.txt").write_text("")
     (tmp_path / "latin").write_bytes(b"\xe9")
+    (tmp_path / "hollow").mkdir()
     (tmp_path / "bad.toml").write_text("[model")
     for kind, lines in WRONG.items():
         for line in lines.split("; "):
