@@ -78,14 +78,14 @@ def put_member(
 def kind_for(member: Member, options: PutOptions, head: bytes) -> ContentKind | None:
     """Return as what a member that begins so is to be stored; None if its content decides. What was named
     itself must be what the options say; of a folder or an archive, only what can be text is decoded."""
-    from fdstore.text.media_types import is_binary, type_of_bytes
+    from fdstore.text.media_types import is_binary, type_of_file
 
     if options.kind == "bytes" or member.is_named or options.is_forced:
         return options.kind
     if options.encoding is not None:
-        return "bytes" if type_of_bytes(head) else "text"
+        return "bytes" if type_of_file(head) else "text"
     if options.errors == "backslashreplace":
-        return "bytes" if is_binary(head) else "text"
+        return "bytes" if is_binary(head) or type_of_file(head) else "text"
     return member.kind
 
 
@@ -100,7 +100,7 @@ def store_member(
     makes the error for one that is not the text that it must be."""
     from fdstore.files.source import ReadAhead, TextFile
     from fdstore.store.contents import contents, naming
-    from fdstore.text.media_types import media_type_of
+    from fdstore.text.media_types import BYTES_TYPE, media_type_of, type_of_file
     from fdstore.text.names import name_id
     from fdstore.text.utf8 import is_utf8
 
@@ -110,6 +110,8 @@ def store_member(
         media_type = options.media_type
         if media_type is None and member.kind is not None:  # the name of an archive says nothing of a member
             media_type = media_type_of("bytes" if errors == "bytes" else "text", key or "", member.head)
+            if media_type == BYTES_TYPE:
+                media_type = type_of_file(member.head) or media_type
         operation = contents.ingest(
             opened.handle,
             cast("BinaryIO", data),

@@ -37,7 +37,7 @@ from fdstore.files.unpacking import (
     blocks_of,
 )
 from fdstore.model.records import ContentKind
-from fdstore.text.media_types import type_of_bytes
+from fdstore.text.media_types import type_of_file
 from fdstore.text.quantities import format_count
 from fdstore.text.utf8 import Utf8Check
 
@@ -90,8 +90,8 @@ class Contents(NamedTuple):
 
 def is_packed(head: bytes) -> bool:
     """Return whether a file that begins so is packed: by a format that can be unpacked here."""
-    found = FORMATS.get(type_of_bytes(head) or "")
-    return type_of_bytes(head) == ZIP_TYPE or (found is not None and found.begin is not None) or _is_tar(head)
+    found = FORMATS.get(type_of_file(head) or "")
+    return type_of_file(head) == ZIP_TYPE or (found is not None and found.begin is not None) or _is_tar(head)
 
 
 def without_suffix(name: str) -> str:
@@ -118,7 +118,7 @@ def examine(file: BinaryIO, shown: str, size: int, meter: Meter) -> Contents | N
         return None
     metered = meter.of(shown, size)
     try:
-        found = type_of_bytes(head) or ""
+        found = type_of_file(head) or ""
         if found == ZIP_TYPE:
             return _examine_zip(file, size, metered)
         if found not in FORMATS:
@@ -513,7 +513,7 @@ def unwrap(file: BufferedReader, path: str) -> Unwrapped:
     too, as it is. Raises as `examine`."""
     size, head = os.fstat(file.fileno()).st_size, file.peek()
     itself = Unwrapped(file, source_name(path), size, None, head)
-    if FORMATS.get(type_of_bytes(head) or "") is None:
+    if FORMATS.get(type_of_file(head) or "") is None:
         return itself
     contents = examine(file, path, size, Meter(UnpackLimits()))
     file.seek(0)

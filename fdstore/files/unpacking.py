@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from fdstore.errors import TooLarge
 from fdstore.files.source import next_block
-from fdstore.text.media_types import type_of_bytes
+from fdstore.text.media_types import type_of_file
 from fdstore.text.quantities import format_bound
 
 CHUNK_BYTES = 65_536
@@ -271,7 +271,7 @@ class Unpacked:
                 return
         while len(rest) < 16 and (block := next_block(self._packed, CHUNK_BYTES)):
             rest += block
-        found = FORMATS.get(type_of_bytes(rest) or "")
+        found = FORMATS.get(type_of_file(rest) or "")
         if found is not None and found.begin is self._begin:
             self._machine, self._given, self._ended = self._begin(), rest, False
             return

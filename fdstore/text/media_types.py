@@ -35,6 +35,11 @@ _SIGNATURES = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
     (re.compile(rb"%PDF-"), PDF_TYPE),
+)
+SIGNATURE_BYTES = 12
+"""The number of first bytes that tell the types that `type_of_bytes` knows."""
+
+_OTHER_SIGNATURES = (
     (re.compile(rb"\x1f\x8b\x08"), "application/gzip"),
     # the first block, or the end of an empty file: words of a text begin with BZh too
     (re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL), "application/x-bzip2"),
@@ -57,9 +62,8 @@ _SIGNATURES = (
     (re.compile(rb"!<arch>\ndebian-"), "application/vnd.debian.binary-package"),
     (re.compile(rb"AT&TFORM....DJV", re.DOTALL), "image/vnd.djvu"),
 )
-SIGNED_TYPES = frozenset(media_type for _, media_type in _SIGNATURES)
-SIGNATURE_BYTES = 16
-"""The number of first bytes that tell the types that `type_of_bytes` knows."""
+SIGNED_TYPES = frozenset(media_type for _, media_type in (*_SIGNATURES, *_OTHER_SIGNATURES))
+"""The types that `type_of_file` knows."""
 
 
 def check_media_type(value: object) -> str:
@@ -91,13 +95,23 @@ def media_type_of(kind: ContentKind, name: str = "", head: bytes = b"") -> str:
 
 
 def type_of_bytes(head: bytes) -> str | None:
-    """Return the media type of bytes by the first `SIGNATURE_BYTES` of them, None for one that is not known:
-    images and documents that models can look at, and kinds of files that are no text.
+    """Return the media type of an image or a PDF by its first bytes, None for anything else.
 
     >>> type_of_bytes(b"GIF89a..."), type_of_bytes(b"plain")
     ('image/gif', None)
     """
     return next((found for signature, found in _SIGNATURES if signature.match(head)), None)
+
+
+def type_of_file(head: bytes) -> str | None:
+    r"""Return the media type of a file that is no text by its first bytes, None for one that is not known: of
+    what `type_of_bytes` knows, and of kinds that no model looks at.
+
+    >>> type_of_file(b"GIF89a..."), type_of_file(b"PK\x03\x04"), type_of_file(b"plain")
+    ('image/gif', 'application/zip', None)
+    """
+    others = (found for signature, found in _OTHER_SIGNATURES if signature.match(head))
+    return type_of_bytes(head) or next(others, None)
 
 
 _END_MARKS = {"image/png": b"IEND\xaeB`\x82", "image/jpeg": b"\xff\xd9"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_bytes
+from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_file
 
 FILE = "{}"
 """Where a command has the file."""
@@ -87,7 +87,7 @@ def remedy_of(name: str, head: bytes) -> Remedy | None:
     ('a Word document', None)
     """
     by_name = media_type_of("bytes", name)
-    found = type_of_bytes(head) if by_name in SIGNED_TYPES or by_name not in REMEDIES else by_name
+    found = type_of_file(head) if by_name in SIGNED_TYPES or by_name not in REMEDIES else by_name
     return REMEDIES.get(found or "")
 
 

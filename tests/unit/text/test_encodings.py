@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fdstore.errors import InvalidArgument, NotEncoded
 from fdstore.files.source import TextFile
 from fdstore.text.encodings import make_decoder, wide_encoding_of
-from fdstore.text.media_types import type_of_bytes
+from fdstore.text.media_types import type_of_file
 
 texts = st.text(st.characters(codec="utf-8"), max_size=40)
 
@@ -48,7 +48,7 @@ def test_a_byte_that_is_not_in_the_encoding_is_named_by_its_number(text: str, ba
 def test_ordinary_utf8_is_not_detected_as_another_encoding(text: str):
     if text.count("\0") < 2:
         assert wide_encoding_of(text.encode()) is None
-    assert type_of_bytes(text.encode()) is None or text.startswith(("BZh", "PK\3\4", "GIF8", "%PDF-"))
+    assert type_of_file(text.encode()) is None or text.startswith(("BZh", "PK\3\4", "GIF8", "%PDF-"))
 
 
 @pytest.mark.parametrize("name", ["base64", "rot13", "no such", "", "zlib", "undefined"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_bytes
+from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_file
 from fdstore.text.remedies import FILE, REMEDIES, remedy_of, wide_remedy
 from tests.unit.files.packing import tar_of, zip_of
 from tests.waiting import PATIENCE_S
@@ -107,7 +107,7 @@ def test_every_kind_that_first_bytes_tell_has_a_row() -> None:
 def test_a_kind_is_told_by_its_first_bytes_whatever_its_name(tmp_path: Path, media_type: str) -> None:
     data = SAMPLES[media_type](tmp_path)
 
-    assert type_of_bytes(data) == media_type
+    assert type_of_file(data) == media_type
     assert remedy_of("x.dat", data) is REMEDIES[media_type]
     assert remedy_of("x.zip", data) is REMEDIES[media_type]
 
