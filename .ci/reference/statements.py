@@ -19,7 +19,6 @@ from fdstore.files.unpacking import UnpackLimits
 from fdstore.hosts.mcp import resources, toolsets, updates
 from fdstore.http import connections
 from fdstore.inspector.web import descriptor_data, diff, readable_text, rendering, timeline_spans
-from fdstore.integrations import sql
 from fdstore.model.fields import said_of
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.model.records import TreeLimits
@@ -27,6 +26,7 @@ from fdstore.programs import python_call
 from fdstore.results.config import DIRECT_CHARS
 from fdstore.results.python_config import PythonSection
 from fdstore.setup.settings import HOST_PATIENCE_S, HOST_READ_CHARS, VARIABLES, HttpLimits
+from fdstore.sql import duckdb_query
 from fdstore.store.content_info import MAX_GROUPS
 from fdstore.store.contents import page_fields, staging
 from fdstore.store.doctor import check
@@ -162,10 +162,11 @@ NUMBERS: dict[str, float] = {
     "sample_end_kb": END_BYTES / 1000,
     "sample_whole_mb": WHOLE_BYTES / 1e6,
     "searched_trees": word_search.MAX_TREES,
-    "sql_memory_mb": sql.MEMORY_MB,
-    "sql_object_mib": sql.OBJECT_BYTES >> 20,
-    "sql_threads": sql.THREADS,
-    "sql_timeout_s": sql.TIMEOUT_S,
+    "sql_memory_mb": duckdb_query.MEMORY_MB,
+    "sql_object_mib": duckdb_query.OBJECT_BYTES >> 20,
+    "sql_spilled_gb": duckdb_query.SPILLED_GB,
+    "sql_threads": duckdb_query.THREADS,
+    "sql_timeout_s": int(duckdb_query.TIMEOUT_S),
     "staging_minutes": staging.STAGING_TTL_S / 60,
     "stop_grace_s": claim.STOP_GRACE_S,
     "store_meter_s": store_meter.PATIENCE_S,

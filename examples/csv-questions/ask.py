@@ -5,7 +5,6 @@ import sys
 import anthropic
 
 import fdstore
-from fdstore.integrations.sql import sql_tool
 
 QUESTION = "Which three customers spent more in December than in any other month, and spent the most then?"
 SYSTEM = """
@@ -18,7 +17,7 @@ def main() -> None:
     question = " ".join(sys.argv[1:]) or QUESTION
     proc = fdstore.connect().process()
     orders = proc.ingest("orders.csv")
-    tools = fdstore.Toolset(proc, enabled=["read_fd"], python=[sql_tool(proc)])
+    tools = fdstore.Toolset(proc, enabled=["read_fd", "sql_fd"])
     agent = anthropic.Anthropic().beta.messages.tool_runner(
         model="claude-sonnet-5-5",
         max_tokens=4096,

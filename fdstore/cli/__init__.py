@@ -48,6 +48,7 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "read": ("fdstore.cli.reading:read", "Print pages, lines or characters of a content."),
         "cat": ("fdstore.cli.reading:cat", "Print a content of any size, text or bytes."),
         "search": ("fdstore.cli.search:search", "Print the lines that match a pattern."),
+        "sql": ("fdstore.cli.sql:sql", "Run SQL over stored tables."),
         "diff": ("fdstore.cli.diff:diff", "Print what differs between two texts."),
         "tail": ("fdstore.cli.tail:tail", "Print the end of a content; -f follows it as it grows."),
         "export": ("fdstore.cli.export:export", "Write a content to a file, atomically."),

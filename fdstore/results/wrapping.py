@@ -50,6 +50,7 @@ def wrap_text(
     name: str = "",
     *,
     is_same: bool = True,
+    media_type: str | None = None,
 ) -> Operation[Offloaded]:
     """Return `text` as the model sees it, inline, or stored and rendered as an `fd_result`; with its
     descriptor: the next number, or the id of a name. `is_same`: every run of the call has this text."""
@@ -60,7 +61,9 @@ def wrap_text(
     count("fdstore_result_chars_total", "true", by=len(text))
     stored = (context.config.json_pretty_print and reindent_json(text)) or text
     slot = None if call_id is None else f"{call_id}/wrapped"
-    rendered, descriptor = yield from _store(context, stored, source, slot, name, is_same=is_same)
+    rendered, descriptor = yield from _store(
+        context, stored, source, slot, name, is_same=is_same, media_type=media_type
+    )
     count("fdstore_kept_out_chars_total", by=max(0, len(text) - len(rendered.text)))
     if context.meter is not None:
         tokens = estimate_tokens(text)
@@ -117,12 +120,13 @@ def _store(
     *,
     is_same: bool = True,
     may_be_whole: bool = True,
+    media_type: str | None = None,
 ) -> Operation[tuple[Rendered, Descriptor]]:
     page_size, display = context.config.default_page_size, display_of(context.policy_of(source))
     if not may_be_whole:
         display = display._replace(may_be_whole=False)
     descriptor, is_known = yield from contents.create_or_recall(
-        context.handle, text, source, page_size, name=name, call_id=call_id
+        context.handle, text, source, page_size, media_type=media_type, name=name, call_id=call_id
     )
     # an earlier run of a function may have stored another text
     if (is_known or is_same) and descriptor.chars == len(text):

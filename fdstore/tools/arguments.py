@@ -22,7 +22,7 @@ KNOWN_TYPES = 256
 """Size of the schema caches. Bounded, because a user's function gets a new argument type for every agent
 that is offered it, and a worker runs for weeks."""
 
-_NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
+NAMES_FD: dict[str, Any] = {"names": "a descriptor"}
 """Marker of fields in which 3 and 3.0 mean fd:3."""
 
 Fd = Annotated[
@@ -31,7 +31,7 @@ Fd = Annotated[
         description="fd:3, ref:plan, or a part: fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 "
         "(characters), fd:3#J/key/0 (of JSON).",
         extra_json_schema={"type": "string"},
-        extra=_NAMES_FD,
+        extra=NAMES_FD,
     ),
 ]
 
@@ -40,7 +40,7 @@ WholeFd = Annotated[
     msgspec.Meta(
         description="A stored text such as fd:3 or ref:plan.",
         extra_json_schema={"type": "string"},
-        extra=_NAMES_FD,
+        extra=NAMES_FD,
     ),
 ]
 
@@ -160,7 +160,7 @@ def _takes_whole_number(kind: msgspec.inspect.Type) -> bool:
 
 
 def _names_fd(kind: msgspec.inspect.Type) -> bool:
-    return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == _NAMES_FD
+    return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == NAMES_FD
 
 
 LONE_SURROGATE = "a text holds a lone surrogate, which is not a character"

@@ -53,6 +53,12 @@ PYTHON = Need(
     remedy=f"its interpreter is needed: {how_to_install('python')}",
     warning=f"its interpreter is not installed here: {how_to_install('python')}",
 )
+SQL = Need(
+    is_met=lambda _: is_installed("duckdb"),
+    argument="enabled",
+    remedy=f"DuckDB is needed: {how_to_install('sql')}",
+    warning=f"DuckDB is not installed here: {how_to_install('sql')}",
+)
 COMMANDS = Need(
     is_met=lambda configuration: bool(configuration.commands),
     argument="commands",

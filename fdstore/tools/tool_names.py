@@ -11,6 +11,7 @@ ToolName = Literal[
     "read_fd",
     "search_fd",
     "diff_fd",
+    "sql_fd",
     "list_fds",
     "write_fd",
     "put_fd",

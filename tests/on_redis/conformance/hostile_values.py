@@ -78,6 +78,11 @@ FIELDS: dict[str, dict[str, Any]] = {
         **every([True, False], "ignore_case", "extract_to_new_fd"),
     },
     "diff_fd": {**every(IDS, "a", "b"), "context": [0, "3", 100, 101]},
+    "sql_fd": {
+        "query": ["FROM content", "SELECT line FROM content", "FROM a, b", *TEXTS],
+        "fd": [None, *IDS],
+        "fds": [{}, {"a": "fd:1", "b": 2}, {"a b": "fd:1"}, {"a": "fd:99"}, {"": None}, {"a": deep}],
+    },
     "list_fds": {**every([1, 2, "3", 2.0], "start", "count"), "prefix": ["", "n", *TEXTS]},
     "write_fd": {"data": ["a note\n", *TEXTS]},
     "put_fd": {"text": ["a note\n", *TEXTS]},

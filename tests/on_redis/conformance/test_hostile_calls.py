@@ -58,7 +58,7 @@ class HostileCaller:
         proc = self.store.process("triage")
         config = FDConfig(max_direct_output_chars=200, default_page_size=40, max_read_chars=3000)
         roots = {"export_root": self._root, "preload_root": self._root}
-        enabled, commands = [*TEXT_TOOLS, *PROCESS_TOOLS, "diff_fd"], ("grep", "sort")
+        enabled, commands = [*TEXT_TOOLS, *PROCESS_TOOLS, "diff_fd", "sql_fd"], ("grep", "sort")
         context = context_of(proc, enabled, config=config, linked=self._linked, commands=commands, **roots)
         self._toolbox = Toolbox(context, [pick])
         proc.create("".join(f"line {number}\n" for number in range(1, 30)), page_size=40)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,9 @@ import pytest
 
 import fdstore
 from fdstore.errors import InvalidArgument, NotFound, NotText, TimedOut
-from fdstore.integrations.sql import sql_fd, sql_tool
+from fdstore.integrations.sql import sql_fd
+from fdstore.sql import duckdb_query
+from tests.elements import only
 
 TABLE = "city,people\nParis,2103778\nLyon,520774\nNice,357737\nLille,238695\nBrest,139619\n"
 
@@ -204,15 +207,6 @@ def test_one_object_of_json_may_be_larger_than_the_buffers_of_the_reader(proc: f
     assert proc.read(found.fd).text == "name,n\nlarge,17000\n"
 
 
-def test_a_result_of_the_tool_beyond_its_memory_is_stored_and_named(proc: fdstore.Process) -> None:
-    proc.create(TABLE)
-
-    said = sql_tool(proc)("fd:1", "SELECT repeat('x', 999) AS t FROM range(10000)")
-
-    assert said == "The result is stored as fd:2: 10001 lines, 10000002 characters of CSV."
-    assert proc.read("fd:2#L10001").text == "x" * 999 + "\n"
-
-
 def test_what_cannot_be_queried(proc: fdstore.Process) -> None:
     with pytest.raises(NotText):
         sql_fd(proc, proc.create(b"\xff\0").fd, "FROM content")
@@ -237,8 +231,23 @@ def test_a_query_is_given_up_whenever_its_time_ends(proc: fdstore.Process, timeo
     assert [d.fd for d in proc.list()] == [table.fd]
 
 
-def test_a_model_gets_a_long_result_as_a_descriptor(proc: fdstore.Process) -> None:
-    tools = fdstore.Toolset(proc, python=[sql_tool(proc)])
+@pytest.fixture
+def tools(proc: fdstore.Process) -> fdstore.Toolset:
+    return fdstore.Toolset(proc, enabled=["read_fd", "sql_fd"])
+
+
+def test_a_result_of_the_tool_beyond_its_memory_is_stored(
+    proc: fdstore.Process, tools: fdstore.Toolset
+) -> None:
+    proc.create(TABLE)
+
+    said = tools.call("sql_fd", {"fd": 1, "query": "SELECT repeat('x', 999) AS t FROM range(10000)"})
+
+    assert only(said.content)["total_chars"] == "10000002"
+    assert proc.read("fd:2#L10001").text == "x" * 999 + "\n"
+
+
+def test_a_model_gets_a_long_result_as_a_descriptor(proc: fdstore.Process, tools: fdstore.Toolset) -> None:
     rows = io.StringIO()
     print("n,square", *(f"{n},{n * n}" for n in range(20_000)), sep="\n", file=rows)
     table = proc.create(rows.getvalue())
@@ -248,10 +257,112 @@ def test_a_model_gets_a_long_result_as_a_descriptor(proc: fdstore.Process) -> No
 
     short = ask("SELECT max(square) AS m FROM content")
     long = ask("FROM content WHERE n >= 10000")
+    again = ask("FROM content WHERE n >= 10000")
     wrong = ask("FROM nothing")
 
     assert short.content == "m\n399960001\n"
     assert long.content.startswith('<fd_result fd="fd:2"')
     assert proc.read("fd:2#L2").text == "10000,100000000\n"
+    assert (proc.stat("fd:2").media_type, proc.stat("fd:2").source) == ("text/csv", "sql_fd")
+    assert only(again.content)["fd"] == "fd:2"
     assert wrong.is_error
     assert "nothing does not exist" in wrong.content
+
+
+def test_several_contents_are_tables_by_their_names(proc: fdstore.Process, tools: fdstore.Toolset) -> None:
+    proc.create(TABLE)
+    proc.put(
+        "countries.json", '{"rows": [{"name": "Paris", "country": "FR"}, {"name": "Rome", "country": "IT"}]}'
+    )
+
+    joined = tools.call(
+        "sql_fd",
+        {
+            "query": "SELECT country, people FROM cities JOIN countries ON city = name",
+            "fds": {"cities": 1, "countries": "name:countries.json#J/rows"},
+        },
+    )
+
+    assert joined.content == "country,people\nFR,2103778\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "give fd, whose table is content, or fds"),
+        ({"fd": 1, "fds": {"a": "fd:1"}}, "give fd, whose table is content, or fds"),
+        ({"fds": {"a b": "fd:1"}}, "'a b' is no name of a table"),
+        ({"fds": {"1a": "fd:1"}}, "'1a' is no name of a table"),
+        ({"fds": {"a": "fd:1", "A": "fd:1"}}, "differ by more than case"),
+        ({"fds": {f"t{n}": "fd:1" for n in range(21)}}, "21 tables are more than 20"),
+        ({"fds": {"a": "city"}}, "'city' names no descriptor"),
+    ],
+)
+def test_tables_are_given_in_one_way(
+    proc: fdstore.Process, tools: fdstore.Toolset, arguments: dict[str, object], problem: str
+) -> None:
+    proc.create(TABLE)
+
+    refused = tools.call("sql_fd", {"query": "SELECT 1", **arguments})
+
+    assert only(refused.content)["type"] == "invalid_argument"
+    assert problem in refused.content
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT town FROM content", "SELECT city FROM contents", "SELECT c.x FROM content c"]
+)
+def test_an_unknown_column_is_answered_with_those_that_there_are(
+    proc: fdstore.Process, tools: fdstore.Toolset, query: str
+) -> None:
+    proc.create(TABLE)
+
+    refused = tools.call("sql_fd", {"fd": 1, "query": query})
+
+    assert "content has the columns: city VARCHAR, people BIGINT" in refused.content
+    assert "/tmp" not in refused.content
+
+
+@pytest.mark.parametrize(
+    ("content", "selector", "query", "expected"),
+    [
+        (TABLE, "#L1-3", "SELECT sum(people) AS n FROM content", "n\n2624552\n"),
+        ('{"a": [{"n": 1}, {"n": 2}]}', "#J/a", "SELECT sum(n) AS n FROM content", "n\n3\n"),
+        ('{"n": 1}\n{"n": 2}\n', "#J/1", "FROM content", "n\n2\n"),
+        ("a b\nc\r\n\n\x00\td", "#L2-", "FROM content", 'line,text\n1,"c\r"\n2,""\n3,\x00\td\n'),
+    ],
+)
+def test_a_part_is_a_table(
+    proc: fdstore.Process, content: str, selector: str, query: str, expected: str
+) -> None:
+    found = sql_fd(proc, proc.create(content).fd + selector, query)
+
+    assert proc.read(found.fd).text == expected
+
+
+def test_a_long_text_has_a_row_for_each_line(proc: fdstore.Process) -> None:
+    lines = [f"{number}: {'é' * (number % 50)}" for number in range(30_000)]
+    log = proc.create("\n".join(lines))
+
+    found = sql_fd(proc, log.fd, "SELECT line, text FROM content WHERE line % 10000 = 0 ORDER BY line")
+    count = sql_fd(proc, log.fd, "SELECT count(*) AS n, max(line) AS last, min(text) AS text FROM content")
+
+    expected = [["line", "text"], *([str(n), lines[n - 1]] for n in (10_000, 20_000, 30_000))]
+    assert list(csv.reader(io.StringIO(proc.read(found.fd).text))) == expected
+    assert proc.read(count.fd).text == f"n,last,text\n30000,30000,{min(lines)}\n"
+
+
+def test_a_query_that_needs_more_memory_writes_to_its_directory(
+    proc: fdstore.Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_query, "MEMORY_MB", 60)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    table = proc.create(TABLE)
+
+    query = "SELECT md5(range::VARCHAR) AS x FROM range(3000000) ORDER BY x DESC"
+    found = sql_fd(
+        proc, table.fd, f"WITH t AS MATERIALIZED ({query}) SELECT count(*) AS n, max(x) AS x FROM t"
+    )
+
+    assert proc.read(found.fd).text.startswith("n,x\n3000000,fffff")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,123 @@
+"""The verb sql: run SQL over stored tables, and print the result."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from fdstore.cli import output
+from fdstore.cli.session import CliSession, raw_option, run_on, verb
+from fdstore.cli.tables import GAP, MIN_CUT, shorten, width
+from fdstore.text.layout import show_controls
+
+if TYPE_CHECKING:
+    from fdstore.sql.printing import Form
+    from fdstore.wire.operation import Operation
+
+SHOWN_ROWS = 1000
+"""The rows of a table that is printed."""
+
+BLOCK_BYTES = 1 << 20
+MAX_CELL = 1000
+
+
+@verb
+@click.argument("process", metavar="PROC")
+@click.argument("given", metavar="[NAME=]SELECTOR... QUERY", nargs=-1, required=True)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with all rows.")
+@raw_option
+def sql(session: CliSession, process: str, given: tuple[str, ...], as_csv: bool, raw: bool) -> None:
+    """Run a query in DuckDB's SQL over stored texts, and print the result.
+
+    CSV, JSON, JSON lines and Parquet have their columns, any other text the columns line and text. One text
+    is the table content; several are named. A query can read these texts and nothing else. --json prints an
+    object for each row.
+
+    \b
+    fdstore sql triage fd:1 'SELECT city, sum(people) FROM content GROUP BY city'
+    fdstore sql triage a=fd:1 b=name:found.json#J/results 'SELECT * FROM a JOIN b USING (id)'
+    """
+    if as_csv and session.as_json:
+        raise click.UsageError("choose one of --csv and --json")
+    *texts, query = given
+    tables = _tables(texts)
+    take: Callable[[BinaryIO, int], Operation[None]] = _print_table
+    if as_csv or session.as_json:
+        take = partial(_print_lines, raw=raw)
+
+    from fdstore.setup.optional_packages import require
+
+    require(("duckdb",), "sql")
+
+    from fdstore.sql.queries import run_query, tables_of
+
+    with session.process(process) as opened:
+        chosen = tables_of(None, tables) if isinstance(tables, dict) else tables_of(tables, None)
+        form: Form = "json" if session.as_json else "csv"
+        run_on(opened, run_query(opened.handle, query, chosen, take, form=form))
+
+
+def _tables(texts: Sequence[str]) -> str | dict[str, str]:
+    """Return the one text of a query, or several by their names."""
+    if not texts:
+        raise click.UsageError("name the text that the query is about, and the query: fd:1 'FROM content'")
+    named = [text.partition("=") for text in texts]
+    if all(name.isidentifier() and mark for name, mark, _ in named):
+        return {name: text for name, _, text in named}
+    if len(texts) > 1:
+        raise click.UsageError("give each of several texts a name: a=fd:1 b=fd:2")
+    return texts[0]
+
+
+def _print_lines(file: BinaryIO, _: int, *, raw: bool) -> Operation[None]:
+    while lines := file.readlines(BLOCK_BYTES):
+        output.content(b"".join(lines), raw=raw)
+    return
+    yield  # makes this a generator
+
+
+def _print_table(file: BinaryIO, rows: int) -> Operation[None]:
+    head, *shown = islice(csv.reader(io.TextIOWrapper(file, "utf-8", newline="")), SHOWN_ROWS + 1)
+    cells = [[show_controls(cell[:MAX_CELL], keep="") for cell in row or [""]] for row in (head, *shown)]
+    fitted = _fit(cells, output.columns())
+    numbers = [name for name, *values in zip(*fitted, strict=True) if values and all(map(_is_number, values))]
+    output.table(fitted[0], fitted[1:], right=numbers)
+    if len(fitted[0]) < len(head):
+        output.say(f"{len(head) - len(fitted[0])} more columns; name those to show, or use --csv")
+    if rows > len(shown):
+        output.say(f"{rows - len(shown)} more rows; --csv and --json print all")
+    return
+    yield  # makes this a generator
+
+
+def _is_number(cell: str) -> bool:
+    return cell == "" or cell.lstrip("-").replace(".", "", 1).isdigit()
+
+
+def _fit(cells: list[list[str]], columns: int | None) -> list[list[str]]:
+    """Return the cells of a table cut so that its lines are no wider than `columns`: the last columns are
+    left out where there are too many, and the widest cells are cut.
+
+    >>> _fit([["a", "b"], ["1", "x" * 40]], 20)
+    [['a', 'b'], ['1', 'xxxxxxxxxxxxxx...']]
+    """
+    if columns is None:
+        return cells
+    fitting = max(1, (columns + len(GAP)) // (MIN_CUT + len(GAP)))
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    while len(widths) > fitting and _line(widths, MIN_CUT) > columns:
+        widths.pop()
+    cut = max(widths)
+    while cut > MIN_CUT and _line(widths, cut) > columns:
+        cut -= 1
+    return [[shorten(cell, cut) for cell in row[: len(widths)]] for row in cells]
+
+
+def _line(widths: Sequence[int], cut: int) -> int:
+    return sum(min(each, cut) for each in widths) + len(GAP) * (len(widths) - 1)

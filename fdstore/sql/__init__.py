@@ -1,0 +1,1 @@
+"""SQL over stored texts: DuckDB reads copies of them, and can reach nothing else."""

@@ -1,0 +1,73 @@
+"""`fdstore sql`: tables, CSV and JSON of queries over stored texts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+CITIES = 'city,people,score\nParis,2103778,1.5\nLyon,520774,\n"a, b",3,-1\n'
+
+
+@pytest.fixture
+def tables(proc):
+    proc.create(CITIES, media_type="text/csv")
+    proc.put("found.json", '{"rows": [{"name": "Lyon", "tags": ["x"]}, {"name": "Rome", "tags": []}]}')
+    return proc
+
+
+def test_a_result_is_printed_as_a_table(command, tables):
+    found = command("sql", "triage", "fd:1", "FROM content ORDER BY people")
+
+    assert (found.code, found.err) == (0, "")
+    assert found.out.splitlines() == [
+        "city    people  score",
+        "a, b         3   -1.0",
+        "Lyon    520774",
+        "Paris  2103778    1.5",
+    ]
+
+
+def test_several_texts_have_names_and_json_prints_an_object_for_each_row(command, tables):
+    query = "SELECT city, people, tags, score IS NULL AS none FROM a JOIN b ON city = name"
+
+    found = command("sql", "triage", "a=fd:1", "b=name:found.json#J/rows", query, "--json")
+
+    assert [json.loads(line) for line in found.out.splitlines()] == [
+        {"city": "Lyon", "people": 520774, "tags": ["x"], "none": True}
+    ]
+
+
+def test_csv_has_all_rows_and_a_table_the_first_ones(command, tables):
+    rows = command("sql", "triage", "1", "--csv", "FROM range(2500)")
+    shown = command("sql", "triage", "1", "FROM range(2500)")
+
+    assert rows.out == "range\n" + "".join(f"{n}\n" for n in range(2500))
+    assert len(shown.out.splitlines()) == 1001
+    assert shown.err == "1500 more rows; --csv and --json print all\n"
+
+
+def test_a_table_is_as_wide_as_the_terminal(command, tables):
+    columns = ", ".join(f"repeat('x', {n * 9}) AS c{n}" for n in range(1, 30))
+
+    shown = command.on_terminal("sql", "triage", "1", f"SELECT {columns} FROM content LIMIT 1", columns=80)
+
+    assert shown.code == 0
+    assert max(map(len, shown.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["fd:1", "SELECT town FROM content"], 1, "content has the columns: city VARCHAR, people BIGINT"),
+        (["fd:9", "FROM content"], 1, "fd:9 does not exist"),
+        (["FROM content"], 2, "name the text that the query is about"),
+        (["fd:1", "fd:2", "FROM content"], 2, "give each of several texts a name"),
+        (["fd:1", "FROM content", "--csv", "--json"], 2, "choose one of --csv and --json"),
+    ],
+)
+def test_what_is_wrong_is_said(command, tables, words, code, said):
+    found = command("sql", "triage", *words)
+
+    assert found.code == code
+    assert said in found.err
