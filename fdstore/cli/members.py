@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import click
 
 from fdstore.cli import output
-from fdstore.cli.progress import PAUSE_S, draw, format_progress, progress
+from fdstore.cli.progress import PAUSE_S, draw, progress, progress_line
 from fdstore.cli.session import as_usage_errors, run_on
 from fdstore.errors import InvalidArgument
 from fdstore.files.unpacking import UnpackLimits
-from fdstore.text.layout import show_controls
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, parse_number
 from fdstore.text.quantities import format_bound, format_count, format_size
 
@@ -181,8 +180,9 @@ class StoringProgress:
         if now - self._shown < PAUSE_S:
             return
         self._shown = now
-        so_far = format_progress(self._before + done, self._total, now - self._began)
-        draw(show_controls(f"{self._verb} {self._done} of {self._count} files  {so_far}", keep=""))
+        label = f"{self._verb} {self._done} of {self._count} files"
+        columns = output.stderr_columns() - 1
+        draw(progress_line(label, self._before + done, self._total, now - self._began, columns=columns))
 
 
 class Stored:

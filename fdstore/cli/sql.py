@@ -13,8 +13,9 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, raw_option, run_on, verb
-from fdstore.cli.tables import GAP, MIN_CUT, shorten, width
+from fdstore.cli.tables import Column, Table, fit
 from fdstore.text.layout import show_controls
+from fdstore.text.quantities import format_count
 
 if TYPE_CHECKING:
     from fdstore.sql.printing import Form
@@ -25,6 +26,8 @@ SHOWN_ROWS = 1000
 
 BLOCK_BYTES = 1 << 20
 MAX_CELL = 1000
+MIN_COLUMNS = 8
+"""What a column keeps where the terminal is narrow; the last ones are left out first."""
 
 
 @verb
@@ -84,40 +87,21 @@ def _print_lines(file: BinaryIO, _: int, *, raw: bool) -> Operation[None]:
 
 def _print_table(file: BinaryIO, rows: int) -> Operation[None]:
     head, *shown = islice(csv.reader(io.TextIOWrapper(file, "utf-8", newline="")), SHOWN_ROWS + 1)
-    cells = [[show_controls(cell[:MAX_CELL], keep="") for cell in row or [""]] for row in (head, *shown)]
-    fitted = _fit(cells, output.columns())
-    numbers = [name for name, *values in zip(*fitted, strict=True) if values and all(map(_is_number, values))]
-    output.table(fitted[0], fitted[1:], right=numbers)
-    if len(fitted[0]) < len(head):
-        output.say(f"{len(head) - len(fitted[0])} more columns; name those to show, or use --csv")
+    cells = [[show_controls(cell[:MAX_CELL], keep="") for cell in row or [""]] for row in shown]
+    columns = [
+        Column(name, right=bool(values) and all(map(_is_number, values)), least=MIN_COLUMNS, drop=drop)
+        for drop, (name, *values) in zip(range(len(head), 0, -1), zip(head, *cells, strict=True), strict=True)
+    ]
+    table = Table(tuple(columns), whole="--csv and --json have all of it")
+    output.table(table, cells)
+    room = output.columns()
+    if room is not None and (left_out := len(head) - len(fit(table, cells, room))):
+        output.say(f"{format_count(left_out, 'more column')}; name those to show, or use --csv")
     if rows > len(shown):
-        output.say(f"{rows - len(shown)} more rows; --csv and --json print all")
+        output.say(f"{format_count(rows - len(shown), 'more row')}; --csv and --json print all")
     return
     yield  # makes this a generator
 
 
 def _is_number(cell: str) -> bool:
     return cell == "" or cell.lstrip("-").replace(".", "", 1).isdigit()
-
-
-def _fit(cells: list[list[str]], columns: int | None) -> list[list[str]]:
-    """Return the cells of a table cut so that its lines are no wider than `columns`: the last columns are
-    left out where there are too many, and the widest cells are cut.
-
-    >>> _fit([["a", "b"], ["1", "x" * 40]], 20)
-    [['a', 'b'], ['1', 'xxxxxxxxxxxxxx...']]
-    """
-    if columns is None:
-        return cells
-    fitting = max(1, (columns + len(GAP)) // (MIN_CUT + len(GAP)))
-    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
-    while len(widths) > fitting and _line(widths, MIN_CUT) > columns:
-        widths.pop()
-    cut = max(widths)
-    while cut > MIN_CUT and _line(widths, cut) > columns:
-        cut -= 1
-    return [[shorten(cell, cut) for cell in row[: len(widths)]] for row in cells]
-
-
-def _line(widths: Sequence[int], cut: int) -> int:
-    return sum(min(each, cut) for each in widths) + len(GAP) * (len(widths) - 1)
