@@ -44,7 +44,7 @@ def test_csv_has_all_rows_and_a_table_the_first_ones(command, tables):
 
     assert rows.out == "range\n" + "".join(f"{n}\n" for n in range(2500))
     assert len(shown.out.splitlines()) == 1001
-    assert shown.err == "1500 more rows; --csv and --json print all\n"
+    assert shown.err == "1,500 more rows; --csv and --json print all\n"
 
 
 def test_a_table_is_as_wide_as_the_terminal(command, tables):
