@@ -11,22 +11,25 @@ questions and returns the answers when all are there.
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, StoreLostData, TooLarge, quoted
 from fdstore.model import ends
 from fdstore.model.lifecycle import ENDED
+from fdstore.model.records import Descriptor
 from fdstore.programs import text_refs
 from fdstore.programs.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
 from fdstore.programs.interpreter.values import VALUE_ERRORS, to_result
 from fdstore.programs.refusals import NotForCode
 from fdstore.programs.text_refs import TextRef
 from fdstore.results.context import Context
+from fdstore.setup.optional_packages import is_installed
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
@@ -38,6 +41,9 @@ from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
 
 MAX_QUESTION_CHARS = 100_000
+
+MAX_ROWS = 100_000
+"""The rows of a result of SQL that code gets as a list; of more it gets a text."""
 
 MAX_NAMED = 20
 """Functions that an error names."""
@@ -105,6 +111,7 @@ class Host:
             "_ask": self._ask,
             "_spawn": self._spawn,
             "_pipe": self._pipe,
+            "_sql": self._sql,
             "_tool": self._tool,
             "clock": self._clock,
             "sleep": self._sleep,
@@ -279,6 +286,51 @@ class Host:
         self.pending.processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
         return LATER
 
+    def _sql(self, number: int, query: object, refs: object) -> Operation[Any]:
+        if not is_installed("duckdb"):
+            raise NotForCode("sql", "read the texts, and count and join in code")
+        if not isinstance(query, str) or not isinstance(refs, dict):
+            raise InvalidArgument("query", "sql('SELECT ...', a=text) takes a str, and texts by name")
+        from fdstore.sql.queries import run_query, tables_of
+
+        limit = self._config.max_text_bytes
+
+        def take_rows(file: BinaryIO, rows: int) -> Operation[list[Any] | None]:
+            if rows > MAX_ROWS:
+                return None
+            data = file.read(limit + 1)
+            if len(data) > limit:
+                raise TooLarge(
+                    "the result", len(data), limit, "select fewer rows or columns", "bytes or more"
+                )
+            return [json.loads(line, parse_int=_whole_number) for line in data.split(b"\n")[:-1]]
+            yield  # makes this a generator
+
+        tables = tables_of(None, {str(name): _ref(ref) for name, ref in refs.items()})
+        found: Any = yield from run_query(self._handle, query, tables, take_rows, form="json")
+        if found is None:
+            found = yield from self._sql_text(number, query, tables)
+        self._keep(number, _Kept(found))
+        return found
+
+    def _sql_text(self, number: int, query: str, tables: Mapping[str, object]) -> Operation[dict[str, Any]]:
+        """Store the result of a query as CSV. Return the facts of the text."""
+        from fdstore.sql.queries import MEDIA_TYPE, SOURCE, run_query
+
+        if not self._context.code_may_create:
+            raise NotForCode("sql", f"select at most {MAX_ROWS} rows")
+        yield from self._save()
+
+        def store(file: BinaryIO, _: int) -> Operation[Descriptor]:
+            size, slot = self._context.config.default_page_size, self._slot(number)
+            return (
+                yield from contents.ingest(
+                    self._handle, file, SOURCE, size, media_type=MEDIA_TYPE, call_id=slot
+                )
+            )
+
+        return text_refs.whole((yield from run_query(self._handle, query, tables, store))).facts
+
     def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:
         called, names = str(name), self._context.names_for_code
         if called not in names:
@@ -410,6 +462,13 @@ def as_exception(error: FDStoreError) -> Raise:
     """Return an error as the exception that code sees: its text begins with its type."""
     said = f"{error.type}: {error}"
     return Raise("PermissionError" if error.type == "permission_error" else "ValueError", said)
+
+
+def _whole_number(digits: str) -> int | str:
+    """Return a number of DuckDB, which has some of 128 bits, as code gets it: longer ones than 64 bits as
+    str, as functions take them."""
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else digits
 
 
 def _ref(part: object) -> str:

@@ -11,6 +11,7 @@ The calls, all with positional arguments:
     _ask(question, parts)                 str; parts: list of str and {"ref": str}
     _spawn(program, query, refs)          {"answer", "ref", "state", "exit_code"}; ref: facts, str or None
     _pipe(commands, ref)                  {"ref", "exit_code"}; commands: lists of str; ref: str or None
+    _sql(query, refs)                     list of dicts, or facts of CSV; refs: by the names of their tables
     _tool(name, args, kwargs)             {"value": any} or {"fd": facts}; a Text in args is its ref, a str
     clock()                               seconds since 1970, a float
     sleep(seconds)                        any value

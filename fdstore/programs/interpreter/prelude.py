@@ -1,6 +1,6 @@
 """The names that programs see, in the interpreter's own Python.
 
-    fd fds create ask spawn pipe Text Hit      and the user's functions
+    fd fds create ask spawn pipe sql Text Hit  and the user's functions
     len                                        of a Text, too
     print asyncio                              as they are without a program's assignment
     _fdstore_...                               what the host adds to code, and the host's functions
@@ -8,8 +8,8 @@
 The source is one function, so that its names are closures: a program that assigns `str`, `list` or `Text`
 changes nothing here. What it assigns to the names above holds until its end:
 `RESTORE` gives them their meaning again at the begin of each call, in a tenth of a millisecond. Methods of a
-`Text` call the host and wait; `ask`, `spawn`, `pipe` and the user's functions are coroutines, since a host
-call that is awaited in a later call of the same session would never return.
+`Text` call the host and wait; `ask`, `spawn`, `pipe`, `sql` and the user's functions are coroutines, since a
+host call that is awaited in a later call of the same session would never return.
 
 Arguments are checked here, because the interpreter passes functions and other objects to the host as text.
 """
@@ -23,10 +23,10 @@ from collections.abc import Sequence
 HOST = "_fdstore_"
 """Names of host functions begin with it; the rest, with one underscore, is the name of the `HostCall`."""
 
-NAMES = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit")
+NAMES = ("fd", "fds", "create", "ask", "spawn", "pipe", "sql", "Text", "Hit")
 """The names of every program, beside the user's functions, `print` and `asyncio`."""
 
-HOST_FUNCTIONS = ("fd", "fds", "read", "search", "split", "create", "ask", "spawn", "pipe", "tool")
+HOST_FUNCTIONS = ("fd", "fds", "read", "search", "split", "create", "ask", "spawn", "pipe", "sql", "tool")
 """The functions of the host, without `HOST`."""
 
 SOURCE = r"""
@@ -37,7 +37,7 @@ def _fdstore_prelude(
     setattr=setattr, print_=print,
     host_fd=_fdstore_fd, host_fds=_fdstore_fds, host_read=_fdstore_read, host_search=_fdstore_search,
     host_split=_fdstore_split, host_create=_fdstore_create, host_ask=_fdstore_ask, host_spawn=_fdstore_spawn,
-    host_pipe=_fdstore_pipe, host_tool=_fdstore_tool,
+    host_pipe=_fdstore_pipe, host_sql=_fdstore_sql, host_tool=_fdstore_tool,
 ):
     import asyncio as asyncio_
 
@@ -337,6 +337,16 @@ def _fdstore_prelude(
             ref = reference("pipe(commands, text)", text)
         return Piped(await host_pipe(checked, ref))
 
+    async def sql(query, *positional, **texts):
+        if positional or not texts:
+            raise TypeError("sql(query, a=text): texts are given by the names of their tables")
+        words("sql(query, a=text): the query", query)
+        refs = {name: reference("sql(query, a=text)", value) for name, value in texts.items()}
+        found = host_sql(query, refs)
+        if isinstance(found, dict):
+            return Text(found)
+        return found
+
     def ref_of(text):
         return text.ref
 
@@ -431,7 +441,9 @@ def _fdstore_prelude(
         return 50
 
     def largest(variables, count):
-        given = ("fd", "fds", "create", "ask", "spawn", "pipe", "Text", "Hit", "len", "print", "asyncio")
+        given = (
+            "fd", "fds", "create", "ask", "spawn", "pipe", "sql", "Text", "Hit", "len", "print", "asyncio",
+        )
         sizes = [
             (length(v), name)
             for name, v in variables.items()
@@ -440,29 +452,29 @@ def _fdstore_prelude(
         sizes.sort(reverse=True)
         return [[name, size] for size, name in sizes[:count]]
 
-    names = (fd, fds, create, ask, spawn, pipe, Text, Hit, length_of, print_, asyncio_)
+    names = (fd, fds, create, ask, spawn, pipe, sql, Text, Hit, length_of, print_, asyncio_)
     inner = (gone, settled, shown, largest, lines_of, whole_of, cut)
     outer = (
         host_fd, host_fds, host_read, host_search, host_split, host_create, host_ask, host_spawn, host_pipe,
-        host_tool,
+        host_sql, host_tool,
     )
     own = []
 
     def restore(version, define=None):
-        global fd, fds, create, ask, spawn, pipe, Text, Hit, len, print, asyncio
+        global fd, fds, create, ask, spawn, pipe, sql, Text, Hit, len, print, asyncio
         global _fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest, _fdstore_restore
         global _fdstore_lines, _fdstore_whole, _fdstore_cut
         global _fdstore_fd, _fdstore_fds, _fdstore_read, _fdstore_search, _fdstore_split
-        global _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_tool
+        global _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_sql, _fdstore_tool
 
-        (fd, fds, create, ask, spawn, pipe, Text, Hit, len, print, asyncio) = names
+        (fd, fds, create, ask, spawn, pipe, sql, Text, Hit, len, print, asyncio) = names
         (
             _fdstore_gone, _fdstore_settled, _fdstore_shown, _fdstore_largest,
             _fdstore_lines, _fdstore_whole, _fdstore_cut,
         ) = inner
         (
             _fdstore_fd, _fdstore_fds, _fdstore_read, _fdstore_search, _fdstore_split,
-            _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_tool,
+            _fdstore_create, _fdstore_ask, _fdstore_spawn, _fdstore_pipe, _fdstore_sql, _fdstore_tool,
         ) = outer
         _fdstore_restore = restore
         if define is not None:

@@ -13,6 +13,7 @@ from fdstore.programs.python_call import run_call
 from fdstore.programs.refusals import NotForCode
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.setup.optional_packages import is_installed
 from fdstore.store.contents import contents
 from fdstore.store.views import worker_check
 from fdstore.text.commands import parse
@@ -119,6 +120,10 @@ def explain(context: Context) -> str:
     if context.commands:
         command = context.commands[0]
         text += f'\n- r = await pipe([["{command}"]], log): a pipeline; r.fd, r.exit_code'
+    if is_installed("duckdb"):
+        text += (
+            '\n- await sql("SELECT city, sum(n) AS n FROM a GROUP BY 1", a=table): rows as dicts, by DuckDB'
+        )
     if context.functions:
         name = next(iter(context.functions))
         text += f"\n- await {name}(...): your tools are functions too, with arguments by name"

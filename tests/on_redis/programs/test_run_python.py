@@ -410,3 +410,33 @@ def test_no_value_of_code_fails_the_host_and_the_variables_stay(proc: Process, c
 
     assert tools.call("run_python", {"code": code}).text.startswith("<python_result")
     assert run(tools, "kept") == "5"
+
+
+def test_sql_over_texts_gives_rows_as_dicts_and_many_rows_as_a_text(proc: Process) -> None:
+    proc.create("city,people\nParis,2103778\nLyon,520774\n", media_type="text/csv")
+    proc.create('{"rows": [{"name": "Lyon", "tags": ["x", null], "is_old": true}]}')
+    tools = tools_of(proc)
+
+    joined = run(
+        tools,
+        "query = 'SELECT city, people, tags, is_old, NULL AS none FROM a JOIN b ON city = name'\n"
+        "await sql(query, a=fd('fd:1'), b='fd:2#J/rows')",
+    )
+    large = run(
+        tools, "await sql('SELECT 2::HUGEINT ** 2 AS a, (2::HUGEINT << 100) AS b FROM t LIMIT 1', t='fd:1')"
+    )
+    many = run(
+        tools,
+        "table = await sql('SELECT range AS n FROM range(100001)', a='fd:1')\n"
+        "print(table.fd, table.total_lines, table.line(100_002), end='')\n"
+        "[sums] = await sql('SELECT count(*) AS n, max(n) AS last FROM t', t=table)\n"
+        "sums['n'], sums['last']",
+    )
+
+    expected = {"city": "Lyon", "people": 520774, "tags": ["x", None], "is_old": True, "none": None}
+    assert joined == repr([expected])
+    assert large == repr([{"a": 4.0, "b": str(2 << 100)}])
+    assert many == "fd:3 100002 100000\n(100001, 100000)"
+    assert proc.stat("fd:3").media_type == "text/csv"
+    assert "city VARCHAR, people BIGINT" in failure(tools, "await sql('SELECT town FROM a', a=fd('fd:1'))")
+    assert "by the names of their tables" in failure(tools, "await sql('SELECT 1', fd('fd:1'))")
