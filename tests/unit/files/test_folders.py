@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from fdstore.errors import InvalidArgument, TargetMissing
 from fdstore.files.folders import Patterns, walk
 from fdstore.files.members import Choice, Members, find_members
+from fdstore.files.unpacking import FORMATS
 from fdstore.text.names import MAX_KEY_BYTES, escape_key, name_id
 from tests.unit.files.packing import tar_of, zip_of
 
@@ -110,6 +111,22 @@ def test_a_compressed_file_has_its_name_without_the_suffix(
     assert (named.key, named.size, named.kind) == ("a.log", 500_000, "text")
     assert (inside.key, inside.source) == ("t/a.log", name)
     assert keys("t", unpack=False) == [f"t/{name}"]
+
+
+ZSTD = bytes.fromhex("28b52ffd04585d0000286c696e650a0100d88a16b9bcaa65")
+"""Three lines, as `zstd` packs them."""
+
+
+def test_zstandard_is_unpacked_where_the_interpreter_can_and_else_kept_as_it_is(tree: Path) -> None:
+    (tree / "a.log.zst").write_bytes(ZSTD)
+    (tree / "b.log.zst").write_bytes(ZSTD * 2)
+
+    sizes = {each.key: each.size for each in found("t/").members}
+
+    if FORMATS["application/zstd"].begin is None:
+        assert sizes == {"a.log.zst": len(ZSTD), "b.log.zst": 2 * len(ZSTD)}
+    else:
+        assert sizes == {"a.log": 15, "b.log": 30}
 
 
 @pytest.mark.parametrize(
