@@ -16,13 +16,15 @@ PARTS = 8
 
 PART_CHARS = 100_000
 
+SHOWN_TEXTS = 10
+"""Of so many texts it says something."""
+
 PROGRAM = """\
 import asyncio
 
 parts = []
-for text in fds():
-    if text.kind != "text":
-        continue
+texts = [text for text in fds() if text.kind == "text"]
+for text in texts[:{shown}]:
     print(f"{{text.source}}: {{text.total_lines}} lines, {{text.total_chars}} characters")
     for word in {words!r}:
         hits = text.search(word, ignore_case=True, max_matches=10_000)
@@ -30,6 +32,8 @@ for text in fds():
             many = "10000 lines or more" if len(hits) == 10_000 else f"{{len(hits)}} lines"
             print(f"  {{word}}: {{many}}, the first is {{hits[0].line}}: {{hits[0].text[:100]}}")
     parts += text.split(chars={chars})
+if len(texts) > {shown}:
+    print(f"and {{len(texts) - {shown}}} more texts")
 answers = await asyncio.gather(*[ask({question!r}, part) for part in parts[:{count}]])
 print(f"{{len(parts)}} parts; {{len(answers)}} of them were given to the model that is asked.")
 """
@@ -50,7 +54,9 @@ def script_for(question: str) -> Callable[[Request], Turn]:
             return say("A script cannot read this part.")
         if request.turn_number == 0:
             words = words_of(question)
-            code = PROGRAM.format(words=words, question=question, chars=PART_CHARS, count=PARTS)
+            code = PROGRAM.format(
+                words=words, question=question, chars=PART_CHARS, count=PARTS, shown=SHOWN_TEXTS
+            )
             return call("run_python", code=code)
         return say(
             "This is a script, not a model: it looked for the words of your question.\n\n"

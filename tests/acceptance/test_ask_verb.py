@@ -258,6 +258,21 @@ def test_with_demo_a_script_shows_what_would_happen_and_says_that_it_is_one(comm
     assert trees(command) == []
 
 
+def test_with_demo_a_folder_of_many_texts_is_told_in_short(command):
+    (command.folder / "logs").mkdir()
+    (command.folder / "logs" / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n\xff")
+    for number in range(12):
+        (command.folder / "logs" / f"{number:02}.log").write_text(f"ERROR {number}\n")
+    command.environment = command.without_key()
+
+    ended = command("ask", "Which lines have an ERROR?", "logs", "--demo")
+
+    assert ended.code == 0, ended.err
+    assert "00.log: 1 lines, 8 characters\n  error: 1 lines, the first is 1: ERROR 0\n" in ended.out
+    assert "and 2 more texts\n" in ended.out
+    assert "1 of 13 are not UTF-8, stored as bytes: logs/photo.png\n" in ended.err
+
+
 def test_a_name_that_is_taken_and_one_that_is_not_there_are_errors(command, model, store):
     store.process("taken").create("text")
     store.process("over").end()
