@@ -16,7 +16,6 @@ import msgspec
 
 from fdstore.elements.render import fd_write
 from fdstore.errors import InvalidArgument, NotEncoded, PathRefused
-from fdstore.files.packed import unwrap
 from fdstore.files.paths import Root
 from fdstore.files.source import open_below
 from fdstore.model.records import Descriptor
@@ -73,6 +72,8 @@ def run(context: Context, arguments: PutFD, call_id: str | None) -> Operation[To
 
 
 def _put_file(context: Context, file: str, root: Root, call_id: str | None) -> Operation[ToolOutcome]:
+    from fdstore.files.packed import unwrap  # slow to import, and not needed by other calls
+
     with ExitStack() as held:
         binary = yield Disk(partial(_open, file, root, held), must_end=True)
         given = yield Disk(partial(unwrap, binary, file), must_end=True)

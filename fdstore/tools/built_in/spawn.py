@@ -13,7 +13,6 @@ import msgspec
 
 from fdstore.elements.render import process_result
 from fdstore.errors import InvalidArgument, UnknownProgram
-from fdstore.files.packed import unwrap
 from fdstore.files.source import open_below
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started, ToolOutcome
@@ -173,6 +172,8 @@ def _open(file: File, held: ExitStack) -> BufferedReader:
 def _ingest_files(context: Context, files: Sequence[File], call_id: str | None) -> Operation[list[str]]:
     """Store the files as descriptors of this process: of a compressed file, what it holds. Return their
     ids."""
+    from fdstore.files.packed import unwrap  # slow to import, and not needed by other calls
+
     ids = []
     for number, file in enumerate(files):
         with ExitStack() as held:
