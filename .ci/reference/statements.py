@@ -55,16 +55,16 @@ def spaced(number: float) -> str:
     """Return a number as pages write it.
 
     >>> spaced(20000), spaced(8000)
-    ('20 000', '8000')
+    ('20,000', '8000')
     """
-    return f"{number:,.0f}".replace(",", " ") if number >= 10_000 else f"{number:g}"
+    return f"{number:,.0f}" if number >= 10_000 else f"{number:g}"
 
 
 def value(name: str, number: float) -> str:
     """Return the value of a limit with the unit that its name ends with.
 
     >>> value("stream_bytes", 1 << 30), value("wall_seconds", 3600.0), value("tree_fds", 10_000)
-    ('1 GiB', '3600 s', '10 000')
+    ('1 GiB', '3600 s', '10,000')
     """
     if name.endswith("_bytes"):
         return format_bound(int(number))

@@ -149,7 +149,7 @@ def ratio_text(value: float | None) -> str:
 def rounded(tokens: int) -> str:
     """Return a number of tokens with two digits, in groups of three."""
     unit = 10 ** max(len(str(tokens)) - 2, 0)
-    return f"{round(tokens / unit) * unit:,}".replace(",", " ")
+    return f"{round(tokens / unit) * unit:,}"
 
 
 def _short(result: Result) -> str:
