@@ -43,7 +43,7 @@ MAX_PROBLEM_CHARS = 3000
 SHOWN_COLUMNS = 100
 
 
-class Query(msgspec.Struct, frozen=True):
+class SqlQuery(msgspec.Struct, frozen=True):
     """A query over tables, by their names, whose result is written in this form."""
 
     text: str
@@ -52,7 +52,7 @@ class Query(msgspec.Struct, frozen=True):
     timeout_s: float = TIMEOUT_S
 
 
-def run(query: Query, folder: Path, target: Any) -> int:
+def run(query: SqlQuery, folder: Path, target: Any) -> int:
     """Write the result of a query to a binary file. Return its number of rows. `folder` is what the files of
     the tables lie in; what does not fit in memory is written there.
 
@@ -70,7 +70,7 @@ def run(query: Query, folder: Path, target: Any) -> int:
     return _run(query, folder, target, largest)
 
 
-def _run(query: Query, folder: Path, target: Any, object_bytes: int) -> int:
+def _run(query: SqlQuery, folder: Path, target: Any, object_bytes: int) -> int:
     with closing(duckdb.connect(":memory:")) as connection:
         _confine(connection, query, folder, max(MEMORY_MB, OBJECT_COPIES * object_bytes >> 20))
         for name, table in query.tables.items():
@@ -83,7 +83,7 @@ def _run(query: Query, folder: Path, target: Any, object_bytes: int) -> int:
             return write_result(connection, query.text, query.form, target)
 
 
-def _confine(connection: duckdb.DuckDBPyConnection, query: Query, folder: Path, memory_mb: int) -> None:
+def _confine(connection: duckdb.DuckDBPyConnection, query: SqlQuery, folder: Path, memory_mb: int) -> None:
     paths = ", ".join(f"'{table.path}'" for table in query.tables.values())
     for setting in (
         f"temp_directory = '{folder / 'spilled'}'",
@@ -101,7 +101,9 @@ def _confine(connection: duckdb.DuckDBPyConnection, query: Query, folder: Path, 
 
 
 @contextmanager
-def _interrupted_after(query: Query, connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[None]:
+def _interrupted_after(
+    query: SqlQuery, connection: duckdb.DuckDBPyConnection, folder: Path
+) -> Iterator[None]:
     """Interrupt the query of the block when its time is over. Raises `TimedOut`, and `InvalidArgument` for
     the errors of DuckDB."""
     is_done, is_late = threading.Event(), threading.Event()

@@ -25,7 +25,7 @@ Form: TypeAlias = Literal["csv", "json"]
 """CSV with a header, or an object of JSON in each line."""
 
 
-class Printed(NamedTuple):
+class PrintedRows(NamedTuple):
     """The columns of a result with their types, and its rows as DuckDB prints them."""
 
     names: Sequence[str]
@@ -52,7 +52,7 @@ def write_result(connection: duckdb.DuckDBPyConnection, query: str, form: Form, 
     return count
 
 
-def _printed(connection: duckdb.DuckDBPyConnection, query: str) -> Printed:
+def _printed(connection: duckdb.DuckDBPyConnection, query: str) -> PrintedRows:
     statements = connection.extract_statements(query)
     for statement in statements[:-1]:
         connection.execute(statement)
@@ -71,7 +71,7 @@ def _printed(connection: duckdb.DuckDBPyConnection, query: str) -> Printed:
     else:  # was run
         columns = [f"#{number}" for number in range(1, len(kinds) + 1)]
         rows = iter(relation.project(_texts(columns, kinds)).fetchall())
-    return Printed(relation.columns, kinds, map(partial(_with_nulls, _nested(kinds)), rows))
+    return PrintedRows(relation.columns, kinds, map(partial(_with_nulls, _nested(kinds)), rows))
 
 
 _NESTED = ("list", "array", "struct", "tuple", "map")

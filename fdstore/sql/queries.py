@@ -15,7 +15,7 @@ from shutil import rmtree
 from typing import BinaryIO, TypeVar, cast
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.sql.duckdb_query import TIMEOUT_S, Query, run
+from fdstore.sql.duckdb_query import TIMEOUT_S, SqlQuery, run
 from fdstore.sql.printing import Form
 from fdstore.sql.table_file import TableFile
 from fdstore.store.contents import reading
@@ -92,7 +92,7 @@ def run_query(
             yield Disk(file.close, must_end=True)
         kept = at_end.enter_context(tempfile.SpooledTemporaryFile(MEMORY_BYTES, dir=str(folder)))
         target = cast("BinaryIO", kept)
-        asked = Query(query, files, form, timeout_s)
+        asked = SqlQuery(query, files, form, timeout_s)
         rows = yield Disk(partial(run, asked, folder, target), must_end=True)
         target.seek(0)
         return (yield from take(target, rows))
