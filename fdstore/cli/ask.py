@@ -405,7 +405,7 @@ def _answer(
     quiet: bool,
     on_interrupt: str,
 ) -> None:
-    from fdstore.agents.loop.questions import launch_question
+    from fdstore.agents.loop.questions import launch_question, offer_sql
     from fdstore.agents.runtime.waker import waker
     from fdstore.cli.question_progress import QuestionProgress
     from fdstore.files.permissions import Permissions
@@ -413,6 +413,7 @@ def _answer(
 
     if not detach:
         load_runner()
+    bundle = offer_sql(bundle, holder.list())
     agent = launch_question(store, holder, bundle, question, earlier=earlier, variables=variables)
     if detach:
         waker(store.url, store.prefix)(agent.id)

@@ -57,7 +57,7 @@ def tables_of(fd: object, fds: Mapping[str, object] | None) -> dict[str, object]
         if not _NAME.fullmatch(name):
             raise InvalidArgument("fds", f"{quoted(name)} is no name of a table: use letters, digits and _")
     if len({name.lower() for name in fds}) < len(fds):
-        raise InvalidArgument("fds", "the names of tables differ by more than case")
+        raise InvalidArgument("fds", "the names of tables must differ by more than case")
     return dict(fds)
 
 

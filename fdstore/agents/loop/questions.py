@@ -7,7 +7,7 @@ manuals.2    what it has made; so the agent of the second question begins with t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -15,9 +15,17 @@ from fdstore.agents.loop.bundle import Bundle, Program
 from fdstore.client import Process, Store
 from fdstore.model.records import Descriptor, ModelPrice
 from fdstore.results.python_config import AskSection, PriceSection, PythonSection
+from fdstore.setup.optional_packages import is_installed
 from fdstore.store.processes import processes
 from fdstore.text.layout import first_line, show_controls
 from fdstore.tools.process_task import SpawnTask, encode_task
+
+SQL_TOOL = "sql_fd"
+
+TABLE_TYPES = ("text/csv", "text/tab-separated-values", "json", "parquet")
+"""What media types of tables have in them."""
+
+TABLE_ENDS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 
@@ -80,6 +88,22 @@ def question_bundle(
         python_limits=PythonSection(ask=AskSection(model=ask_model or "", price=own)),
     )
     return Bundle(root=NAME, programs={NAME: program})
+
+
+def offer_sql(bundle: Bundle, texts: Iterable[Descriptor]) -> Bundle:
+    """Return the program with `sql_fd`, if a table is among the texts and DuckDB is installed here."""
+    if not is_installed("duckdb") or not any(map(_is_table, texts)):
+        return bundle
+    program = bundle.programs[bundle.root]
+    program = msgspec.structs.replace(program, tools=(*program.tools, SQL_TOOL))
+    return Bundle(root=bundle.root, programs={**bundle.programs, bundle.root: program})
+
+
+def _is_table(content: Descriptor) -> bool:
+    names = (content.fd.lower(), content.source.lower())
+    return any(name.endswith(TABLE_ENDS) for name in names) or any(
+        kind in content.media_type for kind in TABLE_TYPES
+    )
 
 
 def task_text(

@@ -85,7 +85,7 @@ def preview_of(sample: Sample, max_chars: int) -> Preview | None:
     json shape
     all
     array of 2
-      a part of it: #J/0/id
+    a part of it: #J/0/id
       its 2 items: 2 objects
         id: 2 integers, 1 to 2
         name (in 1 of 2): string, e.g. "b"

@@ -9,7 +9,7 @@ import pytest
 from fdstore.errors import InvalidArgument
 from fdstore.tools import built_in
 from fdstore.tools.catalogue import BUILT_IN, PROCESS_TOOLS, READING_TOOLS
-from fdstore.tools.needs import PYTHON
+from fdstore.tools.needs import PYTHON, SQL
 from fdstore.toolset.build import described_context
 
 TOOLS = list(BUILT_IN.values())
@@ -31,7 +31,7 @@ def test_what_is_offered_for_reading_changes_nothing_that_is_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [tool.name for tool in TOOLS if tool.agents_only or tool.needs not in (None, PYTHON)]
+    "name", [tool.name for tool in TOOLS if tool.agents_only or tool.needs not in (None, PYTHON, SQL)]
 )
 def test_an_own_loop_is_told_what_a_tool_lacks(name: str) -> None:
     with pytest.raises(InvalidArgument) as caught:

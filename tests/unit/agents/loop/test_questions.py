@@ -10,7 +10,9 @@ import pytest
 from fdstore.agents.loop.questions import (
     EARLIER_CHARS,
     LISTED_TEXTS,
+    TOOLS,
     Earlier,
+    offer_sql,
     question_bundle,
     question_in,
     task_text,
@@ -84,6 +86,18 @@ def test_the_question_is_found_in_its_task() -> None:
     question = "Why?\n\nThe texts say nothing."
 
     assert question_in(task_text(question, [text(1)], [Earlier("Who?", "Ann.")])) == question
+
+
+def test_sql_is_offered_over_texts_that_are_tables() -> None:
+    table = msgspec.structs.replace(text(1), source="people.csv")
+    found = msgspec.structs.replace(text(2), media_type="application/json")
+
+    def tools(*texts: Descriptor) -> tuple[str, ...]:
+        bundle = offer_sql(question_bundle("any"), texts)
+        return bundle.programs[bundle.root].tools
+
+    assert tools(text(1), table) == tools(found) == (*TOOLS, "sql_fd")
+    assert tools(text(1)) == TOOLS
 
 
 def test_each_model_has_its_price() -> None:
