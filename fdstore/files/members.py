@@ -333,8 +333,11 @@ def _again(file: BinaryIO, start: int | None) -> Iterator[BinaryIO]:
 
 
 def _size_of(binary: BinaryIO) -> int | None:
-    """Return the size of a regular file; None for a pipe."""
-    found = os.fstat(binary.fileno())
+    """Return the size of a regular file; None for a pipe, or an input without a file."""
+    try:
+        found = os.fstat(binary.fileno())
+    except OSError:
+        return None
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 

@@ -39,7 +39,7 @@ SPILLED_GB = 10
 """The most that a query writes to its directory."""
 
 THREADS = 2
-MAX_PROBLEM_CHARS = 3000
+MAX_PROBLEM_CHARS = 800
 SHOWN_COLUMNS = 100
 
 

@@ -22,6 +22,7 @@ from fdstore.store.contents import reading
 from fdstore.store.contents.exporting import write_part
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.text.selection import JsonValue, Part, selector
+from fdstore.text.surrogates import escape_surrogates
 from fdstore.wire.operation import Disk, Operation
 
 T = TypeVar("T")
@@ -75,6 +76,8 @@ def run_query(
     Raises `InvalidArgument` (the query is wrong, or asks for more than these contents), `TimedOut`, `NotText`
     (bytes that are not Parquet), `NotFound`.
     """
+    if escape_surrogates(query) != query:
+        raise InvalidArgument("query", f"{quoted(query)} has a lone surrogate, which is no text")
     chosen = {name: selector(fd) for name, fd in tables.items()}
     folder = Path((yield Disk(partial(tempfile.mkdtemp, prefix="fdstore-sql-"), must_end=True)))
     with ExitStack() as at_end:

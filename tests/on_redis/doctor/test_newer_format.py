@@ -136,7 +136,7 @@ def a_new_setting(program: dict[str, Any]) -> None:
 
 
 def a_new_tool(program: dict[str, Any]) -> None:
-    program["tools"] = ["read_fd", "sql_fd"]
+    program["tools"] = ["read_fd", "translate_fd"]
 
 
 def a_new_provider(program: dict[str, Any]) -> None:
