@@ -132,6 +132,7 @@ WORDS = {
     "pipe": "p cat",
     "attach": "p",
     "log": "p",
+    "sql": "p 1 x",
     "top": "--once",
     "resume": "p",
     "kill": "p",

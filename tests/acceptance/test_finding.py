@@ -147,6 +147,8 @@ def test_a_tree_of_the_demo_is_named_to_who_looks_for_it_under_another_prefix(fr
 
 def test_an_empty_prefix_says_how_to_begin_and_which_other_one_has_trees(make_command, store):
     with fdstore.connect(store.url, prefix="fdstore-demo") as demo:
+        for left in demo.trees():  # of other tests of demonstrations
+            demo.drop_tree(left.id, kill=True)
         demo.process("monitoring")
     empty = make_command(FDSTORE_URL=store.url, FDSTORE_PREFIX="empty")
     there = "the prefix fdstore-demo has monitoring: --prefix fdstore-demo"

@@ -197,7 +197,8 @@ def test_on_a_terminal_storing_many_files_shows_how_far_it_is(command, store, tm
     ended = command.on_terminal("put", "triage", "d", err_too=True)
 
     assert ended.code == 0
-    assert b" of 400 files  [" in ended.raw
+    assert b" of 400 files  " in ended.raw
+    assert b" kB of " in ended.raw
     assert b"400 contents: " in ended.raw
 
 
