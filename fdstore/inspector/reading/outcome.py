@@ -108,14 +108,15 @@ def outcome_of(
 
 
 def group_failures(processes: Iterable[ProcessRecord]) -> tuple[FailureGroup, ...]:
-    """Return the failed processes by their reasons, the most frequent first.
+    """Return the failed processes by their reasons, the most frequent first, each with the one that failed
+    first.
 
     >>> failed = [ProcessRecord(id=f"t.{n}", state="failed", reason="ValueError: no day") for n in (1, 2)]
     >>> group_failures(failed)
     (FailureGroup(reason='ValueError: no day', count=2, first='t.1'),)
     """
     found: dict[str, FailureGroup] = {}
-    for each in processes:
+    for each in sorted(processes, key=lambda process: process.ended_at or 0.0):
         if each.state == "failed":
             reason = in_words(each.reason) or "no reason is recorded"
             known = found.get(reason)

@@ -70,8 +70,9 @@ async def load(request: PageRequest) -> TreePage:
     following = start + ROWS
     others, now_s = await store.run(recent_names_at(store.prefix, OTHERS))
     outcome = None
-    if whole.run is not None:
-        outcome = await store.run(outcome_of(store.prefix, whole.run, whole.processes, now_s))
+    if (run := whole.run) is not None:
+        run = next((each for each in processes if each.id == run.id), run)  # it says what it waits for
+        outcome = await store.run(outcome_of(store.prefix, run, whole.processes, now_s))
     return TreePage(
         tree=msgspec.structs.replace(whole.tree, members=()),
         root=whole.root,

@@ -34,8 +34,12 @@ class WholeTree(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def run(self) -> ProcessRecord | None:
-        """The process whose task and answer are those of the run."""
-        return None if self.root is None else run_of(self.root, self.processes)
+        """The process whose task and answer are those of the run; where a client does the work of the root,
+        the root, if a process failed."""
+        if (root := self.root) is None:
+            return None
+        has_failed = any(each.state == "failed" for each in self.processes)
+        return run_of(root, self.processes) or (root if has_failed else None)
 
     @property
     def is_whole(self) -> bool:
