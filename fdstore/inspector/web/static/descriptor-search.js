@@ -115,7 +115,7 @@
       const abort = (this.counting = new AbortController());
       const counted = await this.get("count.json", query, abort.signal);
       if (!counted || counted.error || query !== this.query) return;
-      this.counted = counted.lines === null ? counted.problem : `${spaced(counted.lines)} in all`;
+      this.counted = counted.lines === null ? counted.problem : `${grouped(counted.lines)} in all`;
       this.tell("");
     }
 
