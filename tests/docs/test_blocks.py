@@ -48,6 +48,7 @@ PROSE = {
     "how-to/inspector.md": "its command serves a browser until Ctrl-C; tests/browser visits every page",
     "how-to/observability.md": "its commands are workers, which run until a signal",
     "how-to/watching.md": "shows output with times",
+    "how-to/costs-of-requests.md": "is about when tools are sent",
     "explanation/compatibility.md": "states a policy",
     "explanation/source.md": "is a list of files",
     "explanation/task-costs.md": "shows figures; tests/bench runs the tasks",

@@ -45,6 +45,7 @@ BLOCK = re.compile(
 REGISTRY = re.compile(r"PIP_|SSL_|REQUESTS_|(https?|no|all)_proxy$", re.IGNORECASE)
 """The variables that pip needs to reach the registry, as for `make`."""
 VARYING = {
+    r" after \d+\.\d s(?=: )": "",  # of a call that took longer than a second
     rf"\b{re.escape(socket.gethostname())}:": "vm:",
     r"\bvm:\d+-[0-9a-f]{6}\b": "vm:WORKER",
     r"assistant-[a-z2-7]{6}": "assistant-ID",
