@@ -298,8 +298,8 @@ def _holder_of(store: Store, name: str, budget: int | None) -> Process:
 
 
 def _store_texts(holder: Process, found: Members, options: PutOptions) -> None:
-    """Store what was found. Raises `InvalidArgument` for a file that was named and is no text, and if there
-    is no text at all."""
+    """Store what was found. Raises `InvalidArgument` if a named file is not text, or if nothing found is
+    text."""
     from fdstore.text.encodings import wide_encoding_of
 
     check_members(holder, found, options)
@@ -332,7 +332,7 @@ def _explain(
 
 
 def _no_text(file: str, head: bytes, problem: str) -> str:
-    """Return what is wrong with a file that is no text, and what to do."""
+    """Return the problem with a file that is not text, and what to do about it."""
     from fdstore.text.encodings import wide_encoding_of
 
     wide, remedy = wide_encoding_of(head), remedy_for(file, head)

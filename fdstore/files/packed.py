@@ -57,7 +57,7 @@ DOCUMENT_MARKS = ("[Content_Types].xml", "mimetype")
 
 
 class Odd(NamedTuple):
-    """What is left out although nobody asked for that, and why."""
+    """A member that could not be stored, and the reason."""
 
     path: str
     problem: str

@@ -1,9 +1,9 @@
 """Read compressed files: forwards, in bounded memory, and counted.
 
 A compressed file can unpack to a million times its size. So the decompressors are asked for a chunk at a
-time, `Meter` counts what comes out, and refuses what is out of proportion; nobody stores anything before a
-packed file was read to its end once. What cannot be unpacked raises `Damaged`, which the callers word for
-people.
+time, and `Meter` counts their output and raises an error if it is far larger than the file. Each file is
+read to its end once before anything is stored. A file that cannot be unpacked raises `Damaged`, which callers
+turn into a message.
 """
 
 from __future__ import annotations

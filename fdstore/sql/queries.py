@@ -77,7 +77,7 @@ def run_query(
     (bytes that are not Parquet), `NotFound`.
     """
     if escape_surrogates(query) != query:
-        raise InvalidArgument("query", f"{quoted(query)} has a lone surrogate, which is no text")
+        raise InvalidArgument("query", f"{quoted(query)} has a lone surrogate, which UTF-8 cannot encode")
     chosen = {name: selector(fd) for name, fd in tables.items()}
     folder = Path((yield Disk(partial(tempfile.mkdtemp, prefix="fdstore-sql-"), must_end=True)))
     with ExitStack() as at_end:

@@ -24,7 +24,7 @@ JSON_LINES = ("application/jsonl", "application/x-ndjson")
 
 class ReadableText(Record, frozen=True, kw_only=True):
     """A part of a text, laid out: its characters from `first` to `last`. `text` is JSON with line breaks, or
-    Markdown as it is stored; None if it is no JSON. `is_cut`: the end of what was laid out is not shown."""
+    Markdown as it is stored; None if it is not JSON. `is_cut`: the end of what was laid out is not shown."""
 
     view: ReadableView
     first: int
