@@ -12,13 +12,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 import redis
 from hypothesis import given
 from hypothesis import strategies as st
-from kombu import Connection
+from kombu import Connection, Queue
+from kombu.asynchronous import Hub
 from kombu.transport import redis as kombu_redis
 from kombu.utils.url import url_to_parts
 
@@ -30,6 +32,7 @@ from fdstore_workers import app
 from fdstore_workers.app import make_app
 from fdstore_workers.messages import envelope, process_of
 from fdstore_workers.transport import Pauses, quote_url
+from tests.refusals import refused
 from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.conftest import Ledger, StartWorker
@@ -455,6 +458,37 @@ def test_a_version_of_kombu_that_makes_another_client_is_refused(
 
     with pytest.raises(StartFailed, match=r"kombu [\d.]+ has no Channel._get_client"):
         connection.channel()
+
+
+def test_a_connection_that_is_lost_while_redis_refuses_is_made_again_and_receives(
+    durable_server: PrivateServer,
+) -> None:
+    connection = make_app(durable_server.url, run=print).connection_for_read()
+    received: list[Any] = []
+
+    queue = Queue("queue", no_declare=True)
+    consumer = connection.Consumer([queue], callbacks=[lambda _, message: received.append(message)])
+    consumer.consume()
+    loop = Hub()
+    loop.call_repeatedly(0.1, lambda: None)  # so that a turn ends
+    connection.register_with_event_loop(loop)
+
+    def turn() -> bool:
+        loop.run_once()
+        return bool(received)
+
+    wait_until(lambda: turn() or consumer.channel._in_poll)
+    with refused(durable_server, "BUSY"):
+        lost = consumer.channel.client.connection
+        lost.disconnect()
+        lost.next_health_check = 0  # so connecting begins with a PING, which is refused
+        wait_until(lambda: turn() or not consumer.channel.pauses.is_over)
+    dispatcher = Dispatcher(durable_server.url)
+    dispatcher.wake("triage")
+    dispatcher.close()
+
+    wait_until(turn)
+    connection.close()
 
 
 def test_pauses_double_up_to_a_limit_and_end_with_a_reply() -> None:

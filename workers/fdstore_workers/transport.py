@@ -7,8 +7,9 @@ it (messages.py), before kombu decodes anything. A refused message is dropped wi
 
 **Refusals.** Any client with write access to the queue can replace the list by a string, and Redis refuses
 to pop while it is a replica, has too few of them, cannot write to its disk or is busy. A new connection of
-Celery would be refused at once, again and again, with a traceback each. So the worker asks again at growing
-intervals, on a new connection, which may find another primary, and says so once a minute.
+Celery would be refused at once, again and again, with a traceback each; one that a busy Redis refuses would
+end the worker. So the worker asks again at growing intervals, on a new connection, which may find another
+primary, and says so once a minute.
 
 **No acknowledgements.** Redis does not know which messages were received: `ack_emulation` is off. kombu
 would note them in a hash, which would have to be read as carefully as the queue, and with a lost connection
@@ -166,7 +167,7 @@ class QoS(virtual.QoS):
     def can_consume(self) -> bool:
         """Return whether to ask for another message; the loop calls this at least once a second."""
         original: Any = super()
-        return self.channel.pauses.is_over and bool(original.can_consume())
+        return self.channel.pauses.is_over and bool(original.can_consume()) and self.channel.connects()
 
 
 class _Guarded:
@@ -176,6 +177,7 @@ class _Guarded:
     """Messages of tasks that run do not return to the queue when the connection is lost."""
 
     client: Any
+    connection: Any
     global_keyprefix: str
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -184,6 +186,24 @@ class _Guarded:
         self.QoS = QoS  # kombu sets its own where `ack_emulation` is off
         if not isinstance(self.client, QueueClient):  # messages would go past the checks
             raise StartFailed("worker", f"kombu {kombu.__version__} has no Channel._get_client")
+
+    def connects(self) -> bool:
+        """Connect for BRPOP, unless it is connected. Return False if Redis refuses that, as a busy one does:
+        where kombu connects, a refusal would end the worker."""
+        client = self.client
+        try:
+            if getattr(client, "connection", None) is None:
+                client.connection = client.connection_pool.get_connection()
+            elif client.connection._sock is None:
+                # else kombu would take the new socket for the one that it watches
+                self.connection.cycle._chan_to_sock.pop((self, client, "BRPOP"), None)
+                client.connection.connect()
+        except redis_py.exceptions.ResponseError as error:
+            self.pauses.begin(error)
+            return False
+        except redis_py.exceptions.ConnectionError:
+            pass  # kombu finds the same, and its worker connects anew
+        return True
 
     def _get_client(self) -> Callable[..., QueueClient]:
         return partial(QueueClient, pauses=self.pauses, global_keyprefix=self.global_keyprefix)
