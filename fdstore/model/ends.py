@@ -185,12 +185,17 @@ def find(text: str | None) -> Reason | None:
 
 
 def in_words(text: str | None) -> str:
-    """Return a reason for people: with what has happened, if it is but the name of a failure.
+    """Return a reason for people: with what has happened, if it is but the name of a failure, and with whose
+    limit was reached.
 
-    >>> in_words("poison"), in_words("max_turns: 5 answers were given"), in_words("killed")
-    ('poison: too many workers died while they ran it', 'max_turns: 5 answers were given', 'killed')
+    >>> in_words("poison"), in_words("killed")
+    ('poison: too many workers died while they ran it', 'killed')
+    >>> in_words("max_turns: 5 answers were given")
+    "max_turns: 5 answers were given; its program's [limits] allow no more"
     """
     found = find(text)
+    if found is not None and found.of == _AGENTS and found.to_do == _OF_PROGRAM:
+        return f"{text}; its program's [limits] allow no more"
     if found is None or found.state != "failed" or text != found.name:
         return text or ""
     return f"{text}: {found.when}"
