@@ -151,9 +151,7 @@ CANCELLED = Reason(
     "the process that writes was cancelled (`fdstore kill`)",
     state="cancelled",
 )
-WRITER_LOST = Reason(
-    _LOST_WRITER, _STREAMS, "the writer died: its lease was not renewed. Any reader notices it"
-)
+WRITER_LOST = Reason(_LOST_WRITER, _STREAMS, "the writer died: its lease was not renewed")
 
 REASONS = tuple(each for each in globals().values() if isinstance(each, Reason))
 _BY_NAME = {each.name: each for each in REASONS}
@@ -194,11 +192,11 @@ def in_words(text: str | None) -> str:
     "max_turns: 5 answers were given; its program's [limits] allow no more"
     """
     found = find(text)
-    if found is not None and found.of == _AGENTS and found.to_do == _OF_PROGRAM:
-        return f"{text}; its program's [limits] allow no more"
-    if found is None or found.state != "failed" or text != found.name:
+    if found is None or text is None:
         return text or ""
-    return f"{text}: {found.when}"
+    if found.of == _AGENTS and found.to_do == _OF_PROGRAM and text.endswith(found.form.rpartition("}")[2]):
+        return f"{text}; its program's [limits] allow no more"
+    return f"{text}: {found.when}" if found.state == "failed" and text == found.name else text
 
 
 def broken_as(state: ProcessState, text: str) -> str:
