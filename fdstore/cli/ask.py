@@ -148,7 +148,7 @@ def ask(
     if encoding is not None:
         with as_usage_errors("--encoding"):
             make_decoder(encoding, "strict")
-    choice = choice_of(**taken)
+    choice = choice_of(**taken, needs_texts=True)
     options = PutOptions(
         kind="text",
         is_forced=False,
@@ -311,7 +311,8 @@ def _store_texts(holder: Process, found: Members, options: PutOptions) -> None:
         is_text = made.kind == "text"
         texts += is_text and made.chars > 0
         if not (member.is_named or len(found.members) == 1):
-            stored.add(member.shown, made.bytes, is_text=is_text, may_be_text=may_be_text(made, head))
+            is_expected = is_text or member.of_document is not None
+            stored.add(member.shown, made.bytes, is_text=is_expected, may_be_text=may_be_text(made, head))
             continue
         if not is_text:
             raise InvalidArgument(member.shown, _no_text(member.shown, head, "this is not text in UTF-8"))

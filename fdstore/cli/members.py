@@ -95,6 +95,8 @@ def choice_of(
     *,
     prefix: str = "",
     unpack: bool = True,
+    needs_texts: bool = False,
+    otherwise: str = "",
 ) -> Choice:
     """Return what is taken of the paths that were named. Raises `UsageError`."""
     from fdstore.files.folders import Patterns
@@ -110,7 +112,7 @@ def choice_of(
         included = Patterns(include)
     with as_usage_errors("--exclude"):
         excluded = Patterns(exclude)
-    return Choice(included, excluded, prefix, unpack, limits)
+    return Choice(included, excluded, prefix, unpack, limits, needs_texts, otherwise)
 
 
 def find(paths: Sequence[str], choice: Choice) -> Members:
@@ -209,6 +211,7 @@ class Stored:
             if found.left_out or found.odd:
                 odd = [{"path": output.path_text(each.path), "problem": each.problem} for each in found.odd]
                 output.document({"left_out": dict(found.left_out), "odd": odd})
+            self._say_unread(found)
             return
         if self.count > 1:
             output.note(f"{format_count(self.count, 'content')}: {format_size(self.bytes)}")
@@ -221,9 +224,19 @@ class Stored:
             )
             said = f"{len(self._no_text)} of {self.count} are not UTF-8, stored as bytes"
             output.say(f"fdstore: {said}: {shown}{advice}")
+        self._say_unread(found)
         if said := said_of_left_out(found.left_out):
             output.say(f"fdstore: {said}")
         for each in found.odd[:MAX_ODD_LINES]:
             output.say(f"fdstore: left out: {output.path_text(each.path)}: {each.problem}")
         if len(found.odd) > MAX_ODD_LINES:
             output.say(f"fdstore: left out: {len(found.odd) - MAX_ODD_LINES} more")
+
+    def _say_unread(self, found: Members) -> None:
+        """Name the extra for documents that are stored without their text."""
+        if found.unread:
+            from fdstore.files.documents.convert import missing_packages
+
+            shown = ", ".join(found.unread[:5]) + (", ..." if len(found.unread) > 5 else "")
+            said = f"the text of {format_count(len(found.unread), 'document')} is not stored"
+            output.say(f"fdstore: {said}: {shown}; it needs {missing_packages().how}")

@@ -144,7 +144,9 @@ def put(
         key=key,
         if_absent=if_absent,
     )
-    choice = choice_of(**taken, prefix=name_prefix, unpack=not as_bytes)
+    choice = choice_of(
+        **taken, prefix=name_prefix, unpack=not as_bytes, otherwise="; --bytes stores it as it is"
+    )
     with ExitStack() as held, as_interrupts():
         if stream:
             binary = held.enter_context(_open_live(paths[0]))
@@ -160,8 +162,9 @@ def put(
 def _check_one(path: str, found: Members, options: Mapping[str, str | None]) -> None:
     """Refuse options that are for one content where there are several."""
     for option, value in options.items():
-        if value is not None and len(found.members) != 1:
-            problem = f"{path} has {len(found.members)} contents, and it is for one"
+        count = sum(member.of_document != "text" for member in found.members)
+        if value is not None and count != 1:
+            problem = f"{path} has {count} contents, and it is for one"
             raise InvalidArgument(option, f"{problem}; --name-prefix stands before all names")
 
 

@@ -57,17 +57,17 @@ def put_member(
 ) -> None:
     """Store one of what was found, and print its descriptor. Say on stderr if it is stored as bytes because
     it is not UTF-8; of the members of folders and archives `stored` says it at the end."""
-    key = options.key or member.key
+    key = key_of(member, options)
     # before a long file is read; storing it checks again
     if options.if_absent and (found := opened.find(str(key))) is not None:
         raise Conflict(found.fd, "taken")
     with progress.of(member) as tell:
         made, head = store_member(opened, member, options, tell)
-    is_unexpected = made.kind == "bytes" and options.kind != "bytes"
+    is_unexpected = made.kind == "bytes" and options.kind != "bytes" and member.of_document is None
     speaks = member.is_named or is_alone
     _print_made(session, made, quietly=is_unexpected or not speaks)
     if not speaks:
-        is_text = made.kind == "text"
+        is_text = made.kind == "text" or member.of_document is not None
         stored.add(member.shown, made.bytes, is_text=is_text, may_be_text=may_be_text(made, head))
     elif is_unexpected:
         report_bytes(made, opened.id, member.shown, head, options.key)
@@ -75,11 +75,22 @@ def put_member(
         _warn_of_other_encodings(member.shown, head)
 
 
+def key_of(member: Member, options: PutOptions) -> str | None:
+    """Return the name that a member gets."""
+    from fdstore.files.unwrapping import TEXT_SUFFIX
+
+    if options.key is not None and member.of_document == "text":
+        return options.key + TEXT_SUFFIX
+    return options.key or member.key
+
+
 def kind_for(member: Member, options: PutOptions, head: bytes) -> ContentKind | None:
     """Return as what a member that begins so is to be stored; None if its content decides. What was named
     itself must be what the options say; of a folder or an archive, only what can be text is decoded."""
     from fdstore.text.media_types import is_binary, type_of_file
 
+    if member.of_document is not None:
+        return member.kind
     if options.kind == "bytes" or member.is_named or options.is_forced:
         return options.kind
     if options.encoding is not None:
@@ -104,10 +115,10 @@ def store_member(
     from fdstore.text.names import name_id
     from fdstore.text.utf8 import is_utf8
 
-    key = options.key or member.key
+    key = key_of(member, options)
 
     def ingest(data: object, errors: IngestErrors) -> Descriptor:
-        media_type = options.media_type
+        media_type = member.media_type if options.media_type is None else options.media_type
         if media_type is None and member.kind is not None:  # the name of an archive says nothing of a member
             media_type = media_type_of("bytes" if errors == "bytes" else "text", key or "", member.head)
             if media_type == BYTES_TYPE:
@@ -130,10 +141,11 @@ def store_member(
         kind = kind_for(member, options, head)
         if kind == "bytes":
             return ingest(data, "bytes"), head
+        encoding = None if member.of_document is not None else options.encoding
         is_read_once = isinstance(data, ReadAhead)
         if isinstance(data, ReadAhead) and kind is None and not is_utf8(data.head, complete=data.ended):
             return ingest(data, "bytes"), data.head
-        text = TextFile(cast("BinaryIO", data), options.encoding, options.errors)
+        text = TextFile(cast("BinaryIO", data), encoding, options.errors)
         try:
             return ingest(text, options.errors), text.head
         except NotEncoded as error:

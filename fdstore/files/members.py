@@ -7,6 +7,9 @@ before any is stored.
     app.log            the next number           logs/         a/b.log: the names in it
     app.log.gz         app.log                   logs          logs/a/b.log
     logs.tar.gz        logs.tar.gz/a/b.log       ../logs       logs/a/b.log
+    report.pdf         report.pdf, and report.pdf.txt, which is its text
+
+Of a document the text is made here too, into a temporary file.
 """
 
 from __future__ import annotations
@@ -15,16 +18,26 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
-from tempfile import SpooledTemporaryFile
-from typing import BinaryIO, NamedTuple, cast
+from itertools import count
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import BinaryIO, Literal, NamedTuple, cast
 
-from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, TooLarge, quoted
+from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, TimedOut, TooLarge, quoted
+from fdstore.files.archive_members import Contents, Entry, Odd
+from fdstore.files.documents.convert import (
+    can_convert,
+    convert,
+    document_type,
+    may_be_document,
+    missing_packages,
+)
 from fdstore.files.folders import EXCLUDED, NOUNS, Found, LeftOut, Patterns, open_inside, walk
-from fdstore.files.packed import Contents, Entry, Odd, OpenPacked, examine, is_packed, without_suffix
+from fdstore.files.packed import OpenPacked, examine, is_packed, without_suffix
 from fdstore.files.source import ReadAhead, open_source, source_name
-from fdstore.files.unpacking import CHUNK_BYTES, Meter, UnpackLimits
+from fdstore.files.unpacking import CHUNK_BYTES, Meter, UnpackLimits, blocks_of
+from fdstore.files.unwrapping import TEXT_SUFFIX
 from fdstore.model.records import ContentKind
 from fdstore.text.names import MAX_KEY_BYTES, escape_key
 from fdstore.text.quantities import format_count
@@ -36,19 +49,24 @@ HEAD_BYTES = 65_536
 MAX_FOUND = 100_000
 """More files than these are not looked for: what is found is held in memory until it is stored."""
 
-SPOOLED_IN_MEMORY = 1 << 20
 MAX_SOURCE_CHARS = 200
 
 
 class Choice(NamedTuple):
-    """What is taken of the paths. `prefix` stands before all names; with `unpack` packed files are
-    unpacked."""
+    """What is taken of the paths. `prefix` stands before all names; with `unpack` packed files are unpacked,
+    and texts of documents taken. `needs_texts`: a document that is named must have one. `otherwise`: what to
+    do about a document that has none, the end of a sentence."""
 
     include: Patterns
     exclude: Patterns
     prefix: str = ""
     unpack: bool = True
     limits: UnpackLimits = UnpackLimits()
+    needs_texts: bool = False
+    otherwise: str = ""
+
+
+DocumentPart = Literal["document", "text"]
 
 
 class Member(NamedTuple):
@@ -62,6 +80,7 @@ class Member(NamedTuple):
     kind      what it is, if its bytes were all read; else None
     head      the first bytes of what a packed file holds
     is_named  a file that was named itself: it must be what it is asked to be
+    of_document  it is a document, or its text
     """
 
     key: str | None
@@ -72,17 +91,23 @@ class Member(NamedTuple):
     kind: ContentKind | None = None
     head: bytes = b""
     is_named: bool = False
+    media_type: str | None = None
+    of_document: DocumentPart | None = None
 
 
 class Members:
     """What was found: `members` in the order in which they are to be read, how many names were left out by
-    reason, and what is odd. A context manager that closes what is held open."""
+    reason, and what is odd. `unread`: documents whose text cannot be read here, for lack of the packages. A
+    context manager that closes what is held open, and removes temporary files."""
 
     def __init__(self) -> None:
         self.members: list[Member] = []
         self.left_out: Counter[str] = Counter()
         self.odd: list[Odd] = []
+        self.unread: list[str] = []
         self._held = ExitStack()
+        self._folder = ""
+        self._numbers = count()
 
     def __enter__(self) -> Members:
         return self
@@ -97,6 +122,11 @@ class Members:
     def close_with(self, close: Callable[[], None]) -> None:
         """Call this at the end."""
         self._held.callback(close)
+
+    def temporary_path(self) -> str:
+        """Return the path of a new file, which is removed at the end."""
+        self._folder = self._folder or self._held.enter_context(TemporaryDirectory(prefix="fdstore-put-"))
+        return os.path.join(self._folder, str(next(self._numbers)))
 
     @property
     def bytes(self) -> int:
@@ -161,13 +191,14 @@ class _Finder:
             self._add_pipe(binary, source_name(path), path)
             return
         key = self._key(name) if self._choice.prefix else None
+        again = partial(open_source, path)
         with open_source(path) as file:
             contents, size = self._examine(file, path)
-        again = partial(open_source, path)
-        if contents is not None:
-            self._add_packed(contents, again, name, path, without_suffix(name))
-            return
-        self._append(Member(key, source_name(path), path, size, again, is_named=True))
+            if contents is None:
+                file_member = Member(key, source_name(path), path, size, again, is_named=True)
+                self._add_file(file, file_member, name)
+                return
+        self._add_packed(contents, again, name, path, without_suffix(name))
 
     def _add_pipe(self, binary: BinaryIO, source: str, shown: str) -> None:
         """Add an input that is open. One that is packed goes to a temporary file first: it is read twice."""
@@ -178,7 +209,7 @@ class _Finder:
             return
         start = None if size is None else binary.tell()
         ahead = ReadAhead(binary, HEAD_BYTES)
-        if not is_packed(ahead.head):
+        if not is_packed(ahead.head) and not may_be_document(ahead.head, source):
             if start is None:
                 opened: Callable[[], AbstractContextManager[BinaryIO | ReadAhead]] = partial(_once, ahead)
             else:
@@ -186,7 +217,7 @@ class _Finder:
             size = None if size is None or start is None else size - start
             self._append(Member(key, source, shown, size, opened, is_named=True))
             return
-        spooled = self._found.hold(cast("BinaryIO", SpooledTemporaryFile(SPOOLED_IN_MEMORY)))  # noqa: SIM115
+        spooled = self._found.hold(cast("BinaryIO", TemporaryFile()))  # noqa: SIM115
         limit = self._choice.limits.bytes
         while block := ahead.read(CHUNK_BYTES):
             if spooled.tell() + len(block) > limit:
@@ -198,7 +229,7 @@ class _Finder:
         contents = examine(spooled, shown, packed_bytes, self._meter)
         again = partial(_again, spooled, 0)
         if contents is None:
-            self._append(Member(key, source, shown, packed_bytes, again, is_named=True))
+            self._add_file(spooled, Member(key, source, shown, packed_bytes, again, is_named=True), source)
         else:
             self._add_packed(contents, again, source, shown, None if key is None else source)
 
@@ -217,15 +248,57 @@ class _Finder:
                     self._found.odd.append(Odd(os.path.join(path, each.below), each.problem))
 
     def _add_found(self, found: Found, shown: str, base: str) -> None:
-        with open_inside(found.path) as file:
-            contents, size = self._examine(file, shown)
         again = partial(open_inside, found.path)
         key = base + found.below
-        source = source_name(found.path)
-        if contents is not None:
-            self._add_packed(contents, again, key, shown, without_suffix(key))
-        else:
-            self._append(Member(self._key(key), source, shown, size, again))
+        with open_inside(found.path) as file:
+            contents, size = self._examine(file, shown)
+            if contents is None:
+                file_member = Member(self._key(key), source_name(found.path), shown, size, again)
+                self._add_file(file, file_member, key)
+                return
+        self._add_packed(contents, again, key, shown, without_suffix(key))
+
+    def _add_file(self, file: BinaryIO, member: Member, name: str) -> None:
+        """Add a file that is not packed, and if it is a document, its text, under names below this one."""
+        media_type = document_type(file, member.shown) if self._choice.unpack else None
+        if media_type is None:
+            self._append(member)
+            return
+        if not can_convert():
+            if member.is_named and self._choice.needs_texts:
+                raise missing_packages()
+            self._found.unread.append(member.shown)
+            self._append(member)
+            return
+        key, text_key = self._key(name), self._key(name + TEXT_SUFFIX)
+        shown, path = member.shown + TEXT_SUFFIX, self._found.temporary_path()
+        size: int | None = None
+        try:
+            with open(path, "w+b") as target:
+                left = max(0, self._choice.limits.bytes - self._meter.bytes)
+                size = convert(
+                    file, media_type, member.shown, target, self._choice.limits._replace(bytes=left)
+                )
+            self._meter.bytes += size
+        except (InvalidArgument, TooLarge, TimedOut) as error:
+            os.unlink(path)
+            if member.is_named:
+                if self._choice.otherwise and isinstance(error, InvalidArgument):
+                    raise InvalidArgument(error.argument, error.problem + self._choice.otherwise) from error
+                raise
+            self._found.odd.append(Odd(shown, getattr(error, "problem", str(error))))
+        self._append(
+            member._replace(
+                key=key, kind="bytes", is_named=False, media_type=media_type, of_document="document"
+            )
+        )
+        if size is not None:
+            again, source = partial(open_inside, path), member.source + TEXT_SUFFIX
+            self._append(
+                Member(
+                    text_key, source, shown, size, again, "text", is_named=member.is_named, of_document="text"
+                )
+            )
 
     def _examine(self, file: BinaryIO, shown: str) -> tuple[Contents | None, int]:
         """Return what a packed file holds, and the size of any file."""
@@ -244,16 +317,19 @@ class _Finder:
         self._found.odd += [
             Odd(os.path.join(shown, each.path) if each.path else shown, each.problem) for each in contents.odd
         ]
-        source = source_name(name)
-        holder = _Holder(again, contents, shown)
+        holder, looking = _Holder(again, contents, shown), _Holder(again, contents, shown)
         self._found.close_with(holder.close)
+        with closing(looking):
+            self._add_entries(contents, holder, looking, name, shown, key)
+
+    def _add_entries(
+        self, contents: Contents, holder: _Holder, looking: _Holder, name: str, shown: str, key: str | None
+    ) -> None:
+        source = source_name(name)
         if not contents.is_archive:
             [entry] = contents.entries
-            holder.last = entry
-            key = None if key is None else self._key(key)
-            self._append(
-                Member(key, source, shown, entry.size, partial(holder.open, entry), entry.kind, entry.head)
-            )
+            whole = None if key is None else self._key(key)
+            self._add_entry(entry, holder, looking, (whole, source, shown), key or source)
             return
         for entry in contents.entries:
             if self._choice.exclude.takes(entry.path) and not self._choice.include.takes(entry.path):
@@ -266,10 +342,24 @@ class _Finder:
             except InvalidArgument as error:
                 self._found.odd.append(Odd(inside, error.problem))
                 continue
+            self._add_entry(entry, holder, looking, (key, source, inside), path)
+
+    def _add_entry(
+        self, entry: Entry, holder: _Holder, looking: _Holder, named: tuple[str | None, str, str], name: str
+    ) -> None:
+        """Add what a packed file holds; a document as one that is not packed. `looking` reads it now,
+        `holder` when it is stored."""
+        member = Member(*named, entry.size, partial(holder.open, entry), entry.kind, entry.head)
+        if not (can_convert() and may_be_document(entry.head, member.shown)):
             holder.last = entry
-            self._append(
-                Member(key, source, inside, entry.size, partial(holder.open, entry), entry.kind, entry.head)
-            )
+            self._append(member)
+            return
+        path = self._found.temporary_path()
+        with looking.open(entry) as packed, open(path, "w+b") as file:
+            for block in blocks_of(packed):
+                file.write(block)
+            file.flush()
+            self._add_file(file, member._replace(open=partial(open_inside, path)), name)
 
     def _key(self, key: str) -> str:
         """Return the name for a path."""

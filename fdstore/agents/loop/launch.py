@@ -11,8 +11,8 @@ from typing import Any
 from fdstore.agents.loop.program_loader import Bundle
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
-from fdstore.files.packed import unwrap
 from fdstore.files.source import open_below
+from fdstore.files.unwrapping import unwrap
 from fdstore.results.wrapping import is_blank
 from fdstore.store import tree_limits
 from fdstore.store.processes import processes
@@ -26,8 +26,8 @@ def launch_root(
     """Create a root process of the bundle's root program, ready to run.
 
     The program's preload files are read here and passed as descriptors: images, archives and the like as
-    bytes, any other file as text; of a compressed file, what it holds. `query` defaults to the program's own
-    prompt.
+    bytes, any other file as text; of a compressed file, what it holds; a document and its text as two.
+    `query` defaults to the program's own prompt.
 
     Raises `InvalidArgument` (no query, or an invalid or existing name), `TargetMissing`, `PathRefused`
     (a preload is not a regular file), `TooLarge` (a compressed one unpacks to too much).
@@ -41,7 +41,9 @@ def launch_root(
     preload = []
     with ExitStack() as held:
         # look at the files first: a damaged one must not leave a process behind
-        given = [unwrap(held.enter_context(_open(path)), path) for path in program.preload]
+        given = [
+            each for path in program.preload for each in unwrap(held.enter_context(_open(path)), path, held)
+        ]
         handle = store.run(
             processes.open_root(
                 store.prefix,
@@ -54,8 +56,9 @@ def launch_root(
         )
         root = Process(store, handle)
         for each in given:
-            if is_binary(each.head):
-                preload.append(root.ingest(each.file, each.source, errors="bytes").fd)
+            if each.media_type or is_binary(each.head):
+                made = root.ingest(each.file, each.source, errors="bytes", media_type=each.media_type)
+                preload.append(made.fd)
             else:
                 preload.append(root.ingest(each.file, each.source, page_size, "backslashreplace").fd)
     task = SpawnTask(query=prompt if isinstance(prompt, str) else list(prompt), preload=preload)

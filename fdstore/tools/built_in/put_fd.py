@@ -1,7 +1,8 @@
 """`put_fd`: store a file below the preload root, or a whole text of the model, as a new descriptor.
 
 Texts that a model writes itself are the task of `write_fd`. A file goes to the store without passing through
-the model; one that is not UTF-8 is stored as bytes; of a compressed file, what it holds is stored.
+the model; one that is not UTF-8 is stored as bytes; of a compressed file, what it holds is stored, and a
+document together with its text, as two descriptors.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Annotated
 
 import msgspec
 
+from fdstore.elements.build import Rendered
+from fdstore.elements.facts import join_facts
 from fdstore.elements.render import fd_write
 from fdstore.errors import InvalidArgument, NotEncoded, PathRefused
 from fdstore.files.paths import Root
@@ -21,7 +24,7 @@ from fdstore.files.source import open_below
 from fdstore.model.records import Descriptor
 from fdstore.results.context import Context
 from fdstore.results.fd_results import Display, render_fd
-from fdstore.results.tool_outcome import ToolOutcome
+from fdstore.results.tool_outcome import ToolOutcome, ToolResult
 from fdstore.store.contents import contents
 from fdstore.tools.arguments import Arguments, check_storable
 from fdstore.tools.tool import Tool
@@ -72,31 +75,40 @@ def run(context: Context, arguments: PutFD, call_id: str | None) -> Operation[To
 
 
 def _put_file(context: Context, file: str, root: Root, call_id: str | None) -> Operation[ToolOutcome]:
-    from fdstore.files.packed import unwrap  # slow to import, and not needed by other calls
+    from fdstore.files.unwrapping import Unwrapped, unwrap  # slow to import, and not needed by other calls
 
-    with ExitStack() as held:
-        binary = yield Disk(partial(_open, file, root, held), must_end=True)
-        given = yield Disk(partial(unwrap, binary, file), must_end=True)
-
+    def ingest(each: Unwrapped, errors: contents.IngestErrors, slot: str | None) -> Operation[Descriptor]:
         def report(done: int) -> None:
             if context.progress is not None:
-                context.progress(done, given.size)
+                context.progress(done, each.size)
 
-        def ingest(errors: contents.IngestErrors) -> Operation[Descriptor]:
-            page_size = None if errors == "bytes" else context.config.default_page_size
-            return contents.ingest(
-                *(context.handle, given.file, given.source, page_size, errors, report), call_id=call_id
-            )
+        page_size = None if errors == "bytes" else context.config.default_page_size
+        return contents.ingest(
+            *(context.handle, each.file, each.source, page_size, errors, report),
+            media_type=each.media_type,
+            call_id=slot,
+        )
 
-        if given.kind == "bytes":
-            made = yield from ingest("bytes")
-        else:
-            try:
-                made = yield from ingest("strict")
-            except NotEncoded:
-                binary.seek(0)
-                made = yield from ingest("bytes")
-    return (yield from render_fd(context, made.fd, Display(may_be_whole=False)))
+    made: list[Rendered] = []
+    with ExitStack() as held:
+        binary = yield Disk(partial(_open, file, root, held), must_end=True)
+        given = yield Disk(partial(unwrap, binary, file, held), must_end=True)
+        for number, each in enumerate(given):
+            slot = call_id if call_id is None or number == 0 else f"{call_id}/text"
+            if each.kind == "bytes":
+                stored = yield from ingest(each, "bytes", slot)
+            else:
+                try:
+                    stored = yield from ingest(each, "strict", slot)
+                except NotEncoded:
+                    binary.seek(0)
+                    stored = yield from ingest(each, "bytes", slot)
+            made.append((yield from render_fd(context, stored.fd, Display(may_be_whole=False))))
+    if len(made) == 1:
+        return made[0]
+    return ToolResult(
+        "\n".join(each.text for each in made), False, join_facts(*(each.facts for each in made))
+    )
 
 
 def _open(file: str, root: Root, held: ExitStack) -> BufferedReader:

@@ -170,25 +170,28 @@ def _open(file: File, held: ExitStack) -> BufferedReader:
 
 
 def _ingest_files(context: Context, files: Sequence[File], call_id: str | None) -> Operation[list[str]]:
-    """Store the files as descriptors of this process: of a compressed file, what it holds. Return their
-    ids."""
-    from fdstore.files.packed import unwrap  # slow to import, and not needed by other calls
+    """Store the files as descriptors of this process: of a compressed file, what it holds; a document and its
+    text as two. Return their ids."""
+    from fdstore.files.unwrapping import unwrap  # slow to import, and not needed by other calls
 
     ids = []
     for number, file in enumerate(files):
         with ExitStack() as held:
             binary = yield Disk(partial(_open, file, held), must_end=True)
-            given = yield Disk(partial(unwrap, binary, file.path), must_end=True)
-            as_bytes = is_binary(given.head)
-            descriptor = yield from contents.ingest(
-                context.handle,
-                given.file,
-                given.source,
-                None if as_bytes else context.config.default_page_size,
-                "bytes" if as_bytes else "backslashreplace",
-                call_id=None if call_id is None else f"{call_id}/file{number}",
-            )
-        ids.append(descriptor.fd)
+            given = yield Disk(partial(unwrap, binary, file.path, held), must_end=True)
+            for part, each in enumerate(given):
+                as_bytes = each.media_type is not None or is_binary(each.head)
+                slot = f"file{number}" if part == 0 else f"file{number}text"
+                descriptor = yield from contents.ingest(
+                    context.handle,
+                    each.file,
+                    each.source,
+                    None if as_bytes else context.config.default_page_size,
+                    "bytes" if as_bytes else "backslashreplace",
+                    call_id=None if call_id is None else f"{call_id}/{slot}",
+                    media_type=each.media_type,
+                )
+                ids.append(descriptor.fd)
     return ids
 
 

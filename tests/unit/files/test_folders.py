@@ -154,15 +154,17 @@ def test_the_members_of_an_archive_stand_below_its_name(tree: Path, name: str, d
     assert keys(f"t/{name}", exclude=patterns("c")) == [f"{name}/a/b"]
 
 
-def test_what_is_packed_in_a_packed_file_and_documents_stay_as_they_are(tree: Path) -> None:
+def test_what_is_packed_in_a_packed_file_and_other_documents_stay_as_they_are(tree: Path) -> None:
     inner = zip_of({"x": b"1"})
     (tree / "outer.tar").write_bytes(tar_of(("in.zip", inner), ("in.gz", gzip.compress(b"1"))))
     (tree / "in.zip.gz").write_bytes(gzip.compress(inner))
-    (tree / "report.docx").write_bytes(zip_of({"[Content_Types].xml": b"<x/>", "word/document.xml": b"<x/>"}))
-    (tree / "book.epub").write_bytes(zip_of({"mimetype": b"application/epub+zip", "x": b""}))
+    (tree / "drawing.vsdx").write_bytes(zip_of({"[Content_Types].xml": b"", "visio/document.xml": b""}))
+    (tree / "letter.odt").write_bytes(
+        zip_of({"mimetype": b"application/vnd.oasis.opendocument.text", "x": b""})
+    )
 
     assert sorted(map(str, keys("t"))) == [
-        *("t/book.epub", "t/in.zip", "t/outer.tar/in.gz", "t/outer.tar/in.zip", "t/report.docx")
+        *("t/drawing.vsdx", "t/in.zip", "t/letter.odt", "t/outer.tar/in.gz", "t/outer.tar/in.zip")
     ]
 
 

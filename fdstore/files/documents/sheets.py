@@ -1,0 +1,88 @@
+"""XLSX and ODS: the values of each sheet as CSV, by calamine.
+
+The row n of a sheet is the line n after `[sheet NAME]`. Values of formulas are those that the program that
+saved the file computed.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import python_calamine as calamine
+
+from fdstore.files.documents.parts import Parts
+from fdstore.files.documents.writing import TextWriter, Unreadable
+
+MANIFEST = "META-INF/manifest.xml"
+
+
+def read(file: BinaryIO, writer: TextWriter) -> None:
+    """Write the values of a workbook. Raises `Unreadable`."""
+    if _has_password(Parts(file)):
+        raise Unreadable("encrypted", "it is encrypted, and has a password")
+    file.seek(0)
+    try:
+        workbook = calamine.CalamineWorkbook.from_filelike(file)
+    except calamine.CalamineError as error:
+        raise Unreadable("damaged", f"it is damaged: {error}") from error
+    for sheet in workbook.sheets_metadata:
+        hidden = "" if sheet.visible == calamine.SheetVisibleEnum.Visible else " (hidden)"
+        is_table = sheet.typ == calamine.SheetTypeEnum.WorkSheet
+        writer.mark(f"sheet {sheet.name}{hidden}{'' if is_table else ' (no table)'}")
+        if not is_table:
+            continue
+        try:
+            table = workbook.get_sheet_by_name(sheet.name)
+            rows = table.iter_rows()
+        except calamine.CalamineError as error:
+            raise Unreadable("damaged", f"its sheet {sheet.name!r:.80} is damaged: {error}") from error
+        left = [""] * (table.start[1] if table.start else 0)  # columns before the first that is used
+        for row in rows:
+            writer.text(line_of([*left, *row]))
+
+
+def _has_password(parts: Parts) -> bool:
+    """Return whether an ODS says that its parts are encrypted. An XLSX with a password is no zip archive."""
+    found: list[str] = []
+    if MANIFEST in parts:
+        parts.parse(MANIFEST, lambda name, _: found.append(name))
+    return "encryption-data" in found
+
+
+def line_of(row: Sequence[Any]) -> str:
+    """Return a row as a line of CSV; an empty one is an empty line.
+
+    >>> line_of([1.0, 0.5, True, "one, two\\nthree", "", dt.datetime(2024, 2, 1), dt.time(9, 30)])
+    '1,0.5,TRUE,"one, two three",,2024-02-01,09:30:00'
+    >>> line_of(["", ""])
+    ''
+    """
+    if all(value == "" for value in row):
+        return ""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([shown(value) for value in row])
+    return line.getvalue()
+
+
+def shown(value: Any) -> str:
+    """Return a value as text: dates and times in ISO 8601, durations as hours, minutes and seconds."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float() if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        case dt.datetime() if value.time() == dt.time():
+            return value.date().isoformat()
+        case dt.datetime() | dt.date() | dt.time():
+            return value.isoformat()
+        case dt.timedelta():
+            minutes, seconds = divmod(round(value.total_seconds()), 60)
+            return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+        case float():
+            return repr(value)
+        case _:
+            return " ".join(str(value).splitlines())
