@@ -20,6 +20,7 @@ from typing import NamedTuple
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.testing.requests import Request
 from fdstore.tools.catalogue import BUILT_IN
+from tests.unit.files.documents_made import pdf_of, xlsx_of
 
 LOG_LINES = 5000
 _FENCE = re.compile(r"^(```+)(\w*)[^\n`]*\n(.*?)^\1$\n?(\s*^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -57,6 +58,14 @@ def write_files(folder: Path) -> None:
     """Write the files that documents assume in the directory of their reader."""
     lines = (f"line {number} of the build\n" for number in range(1, LOG_LINES + 1))
     (folder / "build.log").write_text("".join(lines))
+    (folder / "report.pdf").write_bytes(pdf_of("The year in figures", "Revenue grew in both cities."))
+    rows = [
+        ["city", "day", "revenue"],
+        ["Paris", "s1|45323", "<v>1200</v>"],
+        ["Lyon", "s1|45324", "<v>850</v>"],
+    ]
+    sheets = {"Totals": rows, "Rates": [["rate", "<v>0.2</v>"]]}
+    (folder / "figures.xlsx").write_bytes(xlsx_of(sheets, hidden=["Rates"]))
 
 
 def environment(url: str, model: ScriptedModel) -> dict[str, str]:

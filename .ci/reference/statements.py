@@ -15,6 +15,7 @@ from fdstore.agents.loop.program_file import ModelSection
 from fdstore.agents.loop.program_limits import Limits
 from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
+from fdstore.files.documents import convert
 from fdstore.files.unpacking import UnpackLimits
 from fdstore.hosts.mcp import resources, toolsets, updates
 from fdstore.http import connections
@@ -183,6 +184,8 @@ NUMBERS: dict[str, float] = {
     "tree_fds": TreeLimits().tree_fds,
     "tree_model_calls_per_day": TreeLimits().tree_model_calls_per_day,
     "tree_tokens_per_day": TreeLimits().tree_tokens_per_day,
+    "document_memory_gib": convert.MEMORY_BYTES >> 30,
+    "document_s": convert.CPU_S,
     "unpack_gib": UnpackLimits().bytes >> 30,
     "unpack_members": UnpackLimits().members,
     "unpack_ratio": UnpackLimits().ratio,

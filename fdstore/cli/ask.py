@@ -104,11 +104,12 @@ def ask(
     """Answer a question about files and folders of any size, and print the answer.
 
     An agent gets what each PATH names (- is standard input) as stored texts: a file, the files in a folder,
-    what a packed file holds, as `fdstore put` takes them. It does not read the texts page by page: it writes
-    programs that search and count in them, and that ask a model about all their parts at once, on workers.
-    The progress goes to standard error. Needs ANTHROPIC_API_KEY.
+    what a packed file holds, a document and its text, as `fdstore put` takes them. It does not read the texts
+    page by page: it writes programs that search and count in them, and that ask a model about all their parts
+    at once, on workers. The progress goes to standard error. Needs ANTHROPIC_API_KEY.
 
-    A file that is named must be text; those in folders and archives that are none are there as bytes.
+    A file that is named must be text, or a document that has some; those in folders and archives that are
+    none are there as bytes.
 
     The texts stay, in a process of their own, for the retention of a tree. With --continue further questions
     are asked about them, and about further PATHs: the agent knows the last questions and answers, and its

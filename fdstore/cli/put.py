@@ -96,6 +96,9 @@ def put(
     anything is stored; what would unpack to too much is refused, and members with an absolute name, `..`,
     links and devices are left out: then the exit code is 1. An archive in an archive is stored as bytes.
 
+    A document (PDF, DOCX, XLSX, ODS, PPTX, EPUB) becomes two contents: report.pdf gives name:report.pdf, its
+    bytes, and name:report.pdf.txt, its text. Without the extra `documents` its bytes are stored.
+
     What is not UTF-8 is stored as bytes, with a line on standard error, unless --text, --encoding or --errors
     is given. The first 64 KB of a pipe decide; with --stream, what arrives first.
 
@@ -107,6 +110,7 @@ def put(
     fdstore put triage build.log photo.png
     fdstore put triage src --exclude '*.min.js'
     fdstore put triage logs.tar.gz --name-prefix monday/
+    fdstore put triage report.pdf figures.xlsx
     fdstore put triage notes.txt --encoding utf-16
     fdstore put triage plan.md --name notes/plan.md
     make 2>&1 | fdstore put triage - --stream --source make

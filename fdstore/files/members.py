@@ -33,6 +33,7 @@ from fdstore.files.documents.convert import (
     may_be_document,
     missing_packages,
 )
+from fdstore.files.documents.kinds import DOCUMENTS
 from fdstore.files.folders import EXCLUDED, NOUNS, Found, LeftOut, Patterns, open_inside, walk
 from fdstore.files.packed import OpenPacked, examine, is_packed, without_suffix
 from fdstore.files.source import ReadAhead, open_source, source_name
@@ -293,12 +294,13 @@ class _Finder:
             )
         )
         if size is not None:
-            again, source = partial(open_inside, path), member.source + TEXT_SUFFIX
-            self._append(
-                Member(
-                    text_key, source, shown, size, again, "text", is_named=member.is_named, of_document="text"
-                )
+            text = Member(
+                *(text_key, member.source + TEXT_SUFFIX, shown, size, partial(open_inside, path), "text"),
+                is_named=member.is_named,
+                media_type=DOCUMENTS[media_type].text_type,
+                of_document="text",
             )
+            self._append(text)
 
     def _examine(self, file: BinaryIO, shown: str) -> tuple[Contents | None, int]:
         """Return what a packed file holds, and the size of any file."""

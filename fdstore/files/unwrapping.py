@@ -11,6 +11,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from fdstore.errors import InvalidArgument, TimedOut, TooLarge
 from fdstore.files.documents.convert import can_convert, convert, document_type
+from fdstore.files.documents.kinds import DOCUMENTS
 from fdstore.files.packed import OpenPacked, examine, without_suffix
 from fdstore.files.source import source_name
 from fdstore.files.unpacking import FORMATS, Meter, UnpackLimits
@@ -31,6 +32,11 @@ class Unwrapped(NamedTuple):
     kind: ContentKind | None
     head: bytes
     media_type: str | None = None
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is a document itself, not its text."""
+        return self.kind == "bytes" and self.media_type is not None
 
 
 def unwrap(file: BufferedReader, path: str, held: ExitStack) -> Sequence[Unwrapped]:
@@ -64,4 +70,5 @@ def _text_of(file: BufferedReader, path: str, media_type: str, held: ExitStack) 
     except (InvalidArgument, TooLarge, TimedOut):
         return None
     target.seek(0)
-    return Unwrapped(target, source_name(path) + TEXT_SUFFIX, size, "text", b"")
+    text_type = DOCUMENTS[media_type].text_type
+    return Unwrapped(target, source_name(path) + TEXT_SUFFIX, size, "text", b"", text_type)

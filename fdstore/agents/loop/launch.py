@@ -56,11 +56,15 @@ def launch_root(
         )
         root = Process(store, handle)
         for each in given:
-            if each.media_type or is_binary(each.head):
+            if each.is_document or is_binary(each.head):
                 made = root.ingest(each.file, each.source, errors="bytes", media_type=each.media_type)
                 preload.append(made.fd)
             else:
-                preload.append(root.ingest(each.file, each.source, page_size, "backslashreplace").fd)
+                preload.append(
+                    root.ingest(
+                        each.file, each.source, page_size, "backslashreplace", media_type=each.media_type
+                    ).fd
+                )
     task = SpawnTask(query=prompt if isinstance(prompt, str) else list(prompt), preload=preload)
     store.run(processes.launch(handle, encode_task(task), title_of(task)))
     return root

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fdstore.model.records import TEXT_TYPE
 from fdstore.text.media_types import PDF_TYPE, media_type_of, type_of_bytes
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+CSV_TYPE = "text/csv"
 EPUB_TYPE = "application/epub+zip"
 ODS_TYPE = "application/vnd.oasis.opendocument.spreadsheet"
 
 
 class DocumentKind(NamedTuple):
-    """The module here that reads a kind of documents, and the folder of its parts in a zip archive."""
+    """The module here that reads a kind of documents, the folder of its parts in a zip archive, and the media
+    type of its text: lines of a sheet are a table for SQL."""
 
     reader: str
     folder: str = ""
+    text_type: str = TEXT_TYPE
 
 
 DOCUMENTS: dict[str, DocumentKind] = {
     PDF_TYPE: DocumentKind("pdf"),
     f"{_OFFICE}wordprocessingml.document": DocumentKind("word", "word/"),
-    f"{_OFFICE}spreadsheetml.sheet": DocumentKind("sheets", "xl/"),
+    f"{_OFFICE}spreadsheetml.sheet": DocumentKind("sheets", "xl/", CSV_TYPE),
     f"{_OFFICE}presentationml.presentation": DocumentKind("slides", "ppt/"),
-    ODS_TYPE: DocumentKind("sheets"),
+    ODS_TYPE: DocumentKind("sheets", text_type=CSV_TYPE),
     EPUB_TYPE: DocumentKind("book"),
 }
 """Media type -> the kind."""

@@ -180,7 +180,7 @@ def _ingest_files(context: Context, files: Sequence[File], call_id: str | None) 
             binary = yield Disk(partial(_open, file, held), must_end=True)
             given = yield Disk(partial(unwrap, binary, file.path, held), must_end=True)
             for part, each in enumerate(given):
-                as_bytes = each.media_type is not None or is_binary(each.head)
+                as_bytes = each.is_document or is_binary(each.head)
                 slot = f"file{number}" if part == 0 else f"file{number}text"
                 descriptor = yield from contents.ingest(
                     context.handle,

@@ -181,7 +181,7 @@ def test_a_document_is_its_bytes_and_its_text(tmp_path: Path) -> None:
 
     with found(path) as members:
         assert contents(members) == both
-        assert [each.media_type for each in members.members] == ["application/pdf", None]
+        assert [each.media_type for each in members.members] == ["application/pdf", "text/plain"]
     with found(tmp_path / "in" / "r.zip") as members:
         inside = {f"r.zip/a/{name}": data for name, data in both.items()}
         assert contents(members) == {**inside, "r.zip/b": b"b"}
