@@ -58,12 +58,8 @@ def error_text(error: FDStoreError) -> str:
 
 
 def _remedy(media_type: str) -> str:
-    """Return the command that makes text of bytes of this kind, as the end of a sentence; "" for images,
-    which models see."""
-    from fdstore.text.media_types import IMAGE_TYPES
-    from fdstore.text.remedies import REMEDIES
+    """Return the command that makes text of bytes of this kind, as the end of a sentence."""
+    from fdstore.text.remedies import remedy_of_type
 
-    remedy = REMEDIES.get(media_type)
-    if remedy is None or not remedy.command or media_type in IMAGE_TYPES:
-        return ""
-    return f"; this makes text of it: {remedy.on('-')}"
+    remedy = remedy_of_type(media_type)
+    return "" if remedy is None else f"; this makes text of it: {remedy.on('-')}"

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from fdstore.errors import NotText
 from fdstore.model.records import Descriptor
 from fdstore.text.media_types import MAX_VIEWABLE_BYTES
+from fdstore.text.remedies import remedy_of_type
 
 LATER_CHARS = 60
 
@@ -109,15 +110,20 @@ def _bytes_are_stored(d: Descriptor) -> str:
 
 
 def advise(error: NotText, offers: Iterable[Offer]) -> str:
-    """Return what a model can do with bytes that it cannot read; "" if nothing.
+    """Return what a model can do with bytes that it cannot read, and the command that makes text of such a
+    file; "" if nothing.
 
     >>> advise(NotText("fd:1", "audio/mpeg", 100), [lambda stored: f"save it with save({stored.fd})"])
     'save it with save(fd:1)'
+    >>> advise(NotText("fd:1", "application/vnd.sqlite3", 100), [])
+    'of a file this makes text: sqlite3 FILE .dump'
     """
     stored = _stored_bytes(error.fd, error.media_type, error.size_bytes)
     if error.problem:
         stored = stored._replace(is_viewable=False)
-    return _joined(stored, offers)
+    remedy = None if stored.is_viewable else remedy_of_type(error.media_type)
+    made = "" if remedy is None else f"of a file this makes text: {remedy.on('-')}"
+    return "; ".join(filter(None, [_joined(stored, offers), made]))
 
 
 def _stored_bytes(fd: str, media_type: str, size_bytes: int) -> StoredResult:

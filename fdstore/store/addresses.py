@@ -1,4 +1,5 @@
-"""URIs of contents: `fdstore://triage/fd:3`, with `?page=2`, `?lines=10-20` or `?chars=1-99` for a part.
+"""URIs of contents: `fdstore://triage/fd:3`, with `?page=2`, `?lines=10-20`, `?chars=1-99` or the pointer of
+JSON `?json=/results/0` for a part.
 
 The part is in the query because clients keep a fragment (`#L10-20`) to themselves. URIs come from models:
 whatever names no content is a typed error, and nothing of it reaches Redis.
@@ -14,11 +15,12 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.records import Mode
 from fdstore.store.keys import check_process
+from fdstore.text.json_pointer import parse_pointer
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.selection import Part, fd_id
+from fdstore.text.selection import AnyPart, JsonValue, Part, fd_id
 
 SCHEME = "fdstore://"
-TEMPLATE = "fdstore://{process}/{fd}{?page,lines,chars}"
+TEMPLATE = "fdstore://{process}/{fd}{?page,lines,chars,json}"
 
 MAX_URI_CHARS = 8192
 """Longer than the URI of any content: a name has 1024 bytes, each of which may be written as %XX."""
@@ -26,7 +28,9 @@ MAX_URI_CHARS = 8192
 MODES: dict[str, Mode] = {"page": "page", "lines": "line", "chars": "char"}
 
 _RANGE = re.compile(r"([1-9][0-9]{0,15})(?:-([1-9][0-9]{0,15}))?")
-_FORMS = "write fdstore://PROCESS/fd:3, with ?page=2, ?lines=10-20 or ?chars=1-99 for a part"
+_FORMS = (
+    "write fdstore://PROCESS/fd:3, with ?page=2, ?lines=10-20, ?chars=1-99 or ?json=/results/0 for a part"
+)
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -34,7 +38,7 @@ class Address(msgspec.Struct, frozen=True):
 
     process: str
     fd: str
-    part: Part | None = None
+    part: AnyPart | None = None
 
 
 def uri_of(process: str, fd: str) -> str:
@@ -58,15 +62,22 @@ def parse_uri(uri: str) -> Address:
         raise InvalidArgument("uri", f"{quoted(uri)} has a fragment, which names no part here; {_FORMS}")
     path, _, query = uri.removeprefix(SCHEME).partition("?")
     process, _, fd = path.partition("/")
+    return Address(check_process(process), fd_id(_decoded(uri, fd)), _part(uri, query) if query else None)
+
+
+def _decoded(uri: str, written: str) -> str:
     try:
-        name = unquote_to_bytes(fd).decode("utf-8")
+        return unquote_to_bytes(written).decode("utf-8")
     except UnicodeError as error:
         raise InvalidArgument("uri", f"{quoted(uri)} is not UTF-8 when decoded; {_FORMS}") from error
-    return Address(check_process(process), fd_id(name), _part(uri, query) if query else None)
 
 
-def _part(uri: str, query: str) -> Part:
+def _part(uri: str, query: str) -> AnyPart:
     name, _, value = query.partition("=")
+    if name == "json":
+        pointer = _decoded(uri, value)
+        parse_pointer(pointer)
+        return JsonValue(pointer)
     found = _RANGE.fullmatch(value)
     if name not in MODES or not found:
         raise InvalidArgument("uri", f"{quoted(query)} names no part in {quoted(uri)}; {_FORMS}")

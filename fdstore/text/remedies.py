@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_file
+from fdstore.text.media_types import IMAGE_TYPES, SIGNED_TYPES, media_type_of, type_of_file
 
 FILE = "{}"
 """Where a command has the file."""
@@ -89,6 +89,17 @@ def remedy_of(name: str, head: bytes) -> Remedy | None:
     by_name = media_type_of("bytes", name)
     found = type_of_file(head) if by_name in SIGNED_TYPES or by_name not in REMEDIES else by_name
     return REMEDIES.get(found or "")
+
+
+def remedy_of_type(media_type: str) -> Remedy | None:
+    """Return what stored bytes of this type are, if a command makes text of them; None for images too, which
+    models see.
+
+    >>> remedy_of_type("application/vnd.sqlite3").command, remedy_of_type("image/png")
+    ('sqlite3 {} .dump', None)
+    """
+    found = REMEDIES.get(media_type)
+    return found if found is not None and found.command and media_type not in IMAGE_TYPES else None
 
 
 def wide_remedy(encoding: str) -> Remedy:

@@ -21,6 +21,7 @@ from fdstore.model.records import Descriptor
 from fdstore.store.addresses import TEMPLATE, Address, parse_uri, uri_of
 from fdstore.store.contents import descriptors
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.selection import JsonValue
 
 PAGE_OF_LIST = 100
 """Resources in one answer to `resources/list`."""
@@ -76,7 +77,7 @@ def _described(process: str, d: Descriptor) -> types.Resource:
 
 def list_templates() -> types.ListResourceTemplatesResult:
     """Return the form of all URIs."""
-    described = "A stored text or a part of it: page=2 or page=2-4, lines=10-20, chars=1-99; one of them."
+    described = "A stored text or a part of it: page=2 or page=2-4, lines=10-20, chars=1-99, json=/a/0; one."
     template = types.ResourceTemplate(
         uri_template=TEMPLATE, name="content", title="Stored content", description=described
     )
@@ -107,6 +108,8 @@ async def _text(
     try:
         if (part := address.part) is None:
             found = await process.read(address.fd, read_all=True, max_chars=most)
+        elif isinstance(part, JsonValue):
+            found = await process.read(f"{address.fd}#J{part.pointer}", max_chars=most)
         else:
             found = await process.read(
                 address.fd, mode=part.mode, start=part.start, count=part.count, max_chars=most
@@ -120,7 +123,7 @@ async def _text(
 
 async def _blob(process: Process, address: Address, d: Descriptor, uri: str) -> types.BlobResourceContents:
     part = address.part
-    if part is not None and part.mode != "page":
+    if isinstance(part, JsonValue) or (part is not None and part.mode != "page"):
         raise InvalidArgument("uri", f"{address.fd} is bytes ({d.media_type}), which have pages alone")
     offset, length = 0, d.bytes
     if part is not None:

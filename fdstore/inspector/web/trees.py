@@ -21,6 +21,7 @@ from fdstore.store.views.finding import is_glob, matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
 from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.text.quantities import DAY_S, HOUR_S
+from fdstore.text.selection import JsonValue
 
 EXAMINED = 500
 """Trees that one request reads, to filter or to sort them."""
@@ -137,6 +138,8 @@ async def _go_to_exact(request: PageRequest, query: str, names: list[str]) -> No
 
 def _content_url(address: Address) -> str:
     if (part := address.part) is None:
+        return descriptor_url(address.process, address.fd)
+    if isinstance(part, JsonValue):  # its page shows lines and characters
         return descriptor_url(address.process, address.fd)
     [name] = (name for name, mode in MODES.items() if mode == part.mode)
     last = part.start + part.count - 1

@@ -21,6 +21,8 @@ import re2
 from fdstore.model.records import Record
 from fdstore.text.previews.compiler_errors import compiler_error_inside, compiler_errors
 from fdstore.text.previews.diffs import diff
+from fdstore.text.previews.document_parts import STARTS as DOCUMENT_STARTS
+from fdstore.text.previews.document_parts import document_parts
 from fdstore.text.previews.headings import MARKS as HEADING_MARKS
 from fdstore.text.previews.headings import outline
 from fdstore.text.previews.html_outline import html
@@ -39,6 +41,7 @@ _ANY = rb"\A"
 _STARTS_AS_JSON = rb"\A[ \t\n\r]*[\[{]"
 
 KINDS: tuple[tuple[Callable[[Sample], Outline | None], bytes], ...] = (
+    (document_parts, DOCUMENT_STARTS),
     (json_shape, _STARTS_AS_JSON),
     (json_lines_shape, _STARTS_AS_JSON),
     (diff, rb"(?m:^)(?:diff --git |@@ -)"),

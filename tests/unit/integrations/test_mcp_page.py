@@ -36,4 +36,4 @@ def test_the_page_names_every_option_tool_and_a_valid_uri() -> None:
 
     assert [option for option in options if option not in PAGE and option not in common] == []
     assert [tool for tool in tools_of(PERMISSIONS) if f"`{tool}`" not in PAGE] == []
-    assert len([parse_uri(uri) for uri in re.findall(r"`(fdstore://[^`]+)`", PAGE)]) == 4
+    assert len([parse_uri(uri) for uri in re.findall(r"`(fdstore://[^`]+)`", PAGE)]) == 5

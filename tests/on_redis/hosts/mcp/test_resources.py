@@ -35,6 +35,7 @@ def text_in(result: ReadResourceResult) -> str:
 def test_parts_of_a_text_are_read_exactly(redis_url: str, proc: Process, era: str) -> None:
     proc.create(LINES)
     proc.put("notes/a plan.md", "# Plan\n")
+    proc.put("found.json", '{"a b": [{"n": 1.0}, 2]}')
 
     async def work(client: Client) -> list[ReadResourceResult]:
         uris = (
@@ -42,15 +43,19 @@ def test_parts_of_a_text_are_read_exactly(redis_url: str, proc: Process, era: st
             "fdstore://triage/fd%3A1?lines=9999-10000",
             "fdstore://triage/fd:1?chars=6-10",
             "fdstore://triage/name:notes%2Fa%20plan.md",
+            "fdstore://triage/name:found.json?json=/a%20b/0",
+            "fdstore://triage/name:found.json?json=",
         )
         return [await client.read_resource(uri) for uri in uris]
 
-    page, lines, chars, named = talk(redis_url, work, era=era)
+    page, lines, chars, named, value, whole = talk(redis_url, work, era=era)
 
     assert text_in(page) == proc.read("fd:1", start=2).text
     assert text_in(lines) == "line 9999\nline 10000\n"
     assert text_in(chars) == "1\nlin"
     assert text_in(named) == "# Plan\n"
+    assert text_in(value) == '{"n": 1.0}'
+    assert text_in(whole) == '{"a b": [{"n": 1.0}, 2]}'
     if era != "legacy":
         assert (page.ttl_ms, page.cache_scope) == (3_600_000, "private")
         assert named.ttl_ms == 0
@@ -81,7 +86,7 @@ def test_the_list_has_sizes_and_types_and_loses_nothing_between_its_parts(
     assert (found[9].title, found[9].size, found[9].mime_type) == ("source 10", 8, "text/plain")
     assert found[9].description == "lines: 1, pages: 1"
     assert (found[250].mime_type, found[250].size) == ("image/png", 8)
-    assert template.uri_template == "fdstore://{process}/{fd}{?page,lines,chars}"
+    assert template.uri_template == "fdstore://{process}/{fd}{?page,lines,chars,json}"
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -90,7 +95,7 @@ def test_ids_are_completed_for_uris_and_the_prompt(redis_url: str, proc: Process
     proc.put("plan", "two")
 
     async def work(client: Client) -> tuple[list[list[str]], str]:
-        template = ResourceTemplateReference(uri="fdstore://{process}/{fd}{?page,lines,chars}")
+        template = ResourceTemplateReference(uri="fdstore://{process}/{fd}{?page,lines,chars,json}")
         study, other = PromptReference(name="study"), PromptReference(name="other")
         asked = [(template, "fd", "f"), (template, "process", ""), (study, "fd", ""), (other, "fd", "")]
         found = [

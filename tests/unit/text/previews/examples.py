@@ -198,6 +198,15 @@ EXAMPLES: dict[str, tuple[str, list[str]]] = {
         "".join(f"13:07:0{n} INFO 0 errors, {n} done\n" for n in range(9)) + "13:07:10 ERROR disk full\n",
         ["1 line looks like an error:", "10:13:07:10 ERROR disk full"],
     ),
+    "document": (
+        "[page 1]\n\nThe year\nin figures\n[page 2]\n [page 7]\n[page 3]\nthe end\n",
+        [
+            "3 pages; the line of each, and how it begins:",
+            "1:[page 1] The year",
+            "5:[page 2] [page 7]",
+            "7:[page 3] the end",
+        ],
+    ),
     "metrics": (
         "# HELP a_total Sum.\n# TYPE a_total counter\na_total 3\n# TYPE b summary\n"
         'b{quantile="0.5"} 0.25\nb_sum 1e3\nb_count 7 1700000000\nc{x="}"} NaN\n',
@@ -241,6 +250,7 @@ PLAIN = {
     "almost JSON": '{"a": 1,}',
     "JSON and more": "[" + "1," * 9 + "1] and more",
     "a number": "17",
+    "a mark alone": "[page x]\nwords\n" * 9,
     "one long line": "x" * 100_000,
     "brackets": "[" * 100_000,
     "line ends": "\n" * 100_000,
