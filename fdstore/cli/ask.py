@@ -22,7 +22,7 @@ from fdstore.cli.members import (
     find,
     member_options,
 )
-from fdstore.cli.put_file import Errors, PutOptions, may_be_text, path_of, remedy_for, store_member
+from fdstore.cli.put_file import Errors, PutOptions, count, path_of, remedy_for, store_member
 from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument, NotEncoded
 from fdstore.setup.optional_packages import require
@@ -312,8 +312,7 @@ def _store_texts(holder: Process, found: Members, options: PutOptions) -> None:
         is_text = made.kind == "text"
         texts += is_text and made.chars > 0
         if not (member.is_named or len(found.members) == 1):
-            is_expected = is_text or member.of_document is not None
-            stored.add(member.shown, made.bytes, is_text=is_expected, may_be_text=may_be_text(made, head))
+            count(stored, member, made, head)
             continue
         if not is_text:
             raise InvalidArgument(member.shown, _no_text(member.shown, head, "this is not text in UTF-8"))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fdstore.cli.put_file import PutOptions
     from fdstore.client import Process
     from fdstore.files.members import Choice, Member, Members
+    from fdstore.text.remedies import Remedy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -194,14 +195,20 @@ class Stored:
         self.count = self.bytes = 0
         self._no_text: list[str] = []
         self._maybe_text = 0
+        self._remedied: dict[Remedy, list[str]] = {}
 
-    def add(self, shown: str, size: int, *, is_text: bool, may_be_text: bool = False) -> None:
+    def add(self, shown: str, size: int) -> None:
         """Count one content."""
         self.count += 1
         self.bytes += size
-        if not is_text:
-            self._no_text.append(shown)
-            self._maybe_text += may_be_text
+
+    def add_bytes(self, shown: str, size: int, *, may_be_text: bool, remedy: Remedy | None) -> None:
+        """Count one content that is not text, with what makes text of it."""
+        self.add(shown, size)
+        self._no_text.append(shown)
+        self._maybe_text += may_be_text
+        if remedy is not None and remedy.command:
+            self._remedied.setdefault(remedy, []).append(shown)
 
     def report(self, found: Members, *, as_json: bool = False) -> None:
         """Say what is not text and what was left out: on standard error, or as a last document."""
@@ -224,6 +231,9 @@ class Stored:
             )
             said = f"{len(self._no_text)} of {self.count} are not UTF-8, stored as bytes"
             output.say(f"fdstore: {said}: {shown}{advice}")
+            for remedy, names in self._remedied.items():
+                shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+                output.say(f"fdstore: {remedy.what}; this makes text of it: {remedy.on('-')}: {shown}")
         self._say_unread(found)
         if said := said_of_left_out(found.left_out):
             output.say(f"fdstore: {said}")

@@ -67,12 +67,22 @@ def put_member(
     speaks = member.is_named or is_alone
     _print_made(session, made, quietly=is_unexpected or not speaks)
     if not speaks:
-        is_text = made.kind == "text" or member.of_document is not None
-        stored.add(member.shown, made.bytes, is_text=is_text, may_be_text=may_be_text(made, head))
+        count(stored, member, made, head)
     elif is_unexpected:
         report_bytes(made, opened.id, member.shown, head, options.key)
     elif made.kind == "text" and options.encoding is None:
         _warn_of_other_encodings(member.shown, head)
+
+
+def count(stored: Stored, member: Member, made: Descriptor, head: bytes) -> None:
+    """Count a member of a folder or an archive that was stored."""
+    from fdstore.text.media_types import IMAGE_TYPES
+
+    if made.kind == "text" or member.of_document is not None:
+        stored.add(member.shown, made.bytes)
+        return
+    remedy = None if made.media_type in IMAGE_TYPES else remedy_for(member.shown, head)
+    stored.add_bytes(member.shown, made.bytes, may_be_text=may_be_text(made, head), remedy=remedy)
 
 
 def key_of(member: Member, options: PutOptions) -> str | None:
