@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from tests.acceptance.conftest import peak_bytes
+from tests.waiting import wait_until
+
 CITIES = 'city,people,score\nParis,2103778,1.5\nLyon,520774,\n"a, b",3,-1\n'
 
 
@@ -71,3 +74,28 @@ def test_what_is_wrong_is_said(command, tables, words, code, said):
 
     assert found.code == code
     assert said in found.err
+
+
+@pytest.mark.long
+def test_a_hundred_megabytes_are_queried_in_bounded_memory(command, proc, tmp_path):
+    rows = 4_000_000
+    with (tmp_path / "large.csv").open("w") as file:
+        file.write("id,city,people\n")
+        for start in range(0, rows, 10_000):
+            file.writelines(
+                f"{n},city {n % 97},{n * 7919 % 1_000_003}\n" for n in range(start, start + 10_000)
+            )
+    assert (tmp_path / "large.csv").stat().st_size > 90_000_000
+    proc.ingest(tmp_path / "large.csv")
+    query = (
+        "SELECT city, count(*) AS n, sum(people) AS people FROM content GROUP BY city ORDER BY city LIMIT 1"
+    )
+    peaks = [0]
+
+    with command.start("sql", "triage", "fd:1", query, "--json", fresh=True) as running:
+        wait_until(lambda: peaks.append(peak_bytes(running.pid)) or running.poll() is not None)
+        out, err = running.communicate()
+
+    found = [n * 7919 % 1_000_003 for n in range(0, rows, 97)]
+    assert json.loads(out) == {"city": "city 0", "n": len(found), "people": sum(found)}, err
+    assert 0 < max(peaks) < 500 << 20

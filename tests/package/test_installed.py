@@ -11,6 +11,7 @@ import pytest
 
 from fdstore.local.redis_server import PrivateServer
 from tests.package.conftest import Install, Installed, uv
+from tests.unit.files.documents_made import DOCUMENTS
 from tests.waiting import PATIENCE_S
 
 READ = 'import fdstore; print(fdstore.connect().process("triage").read("fd:1").text, end="")'
@@ -57,6 +58,41 @@ USES = {
 @pytest.fixture(scope="module")
 def alone(install: Install, server: PrivateServer) -> Installed:
     return install(url=server.url)
+
+
+def test_documents_are_bytes_without_their_extra_and_ask_names_it(alone, tmp_path):
+    (tmp_path / "report.pdf").write_bytes(DOCUMENTS[".pdf"])
+
+    put = alone.run("fdstore", "put", "documents", str(tmp_path / "report.pdf"))
+    below = alone.run("fdstore", "put", "documents", str(tmp_path))
+
+    for ended, shown in ((put, "report.pdf"), (below, "report.pdf")):
+        assert ended.returncode == 0
+        assert "the text of 1 document is not stored: " in ended.stderr
+        assert shown in ended.stderr
+        assert "'.[documents]'" in ended.stderr
+
+
+def test_ask_names_the_extra_for_a_document(install, server, tmp_path):
+    installed = install("agents", "python", url=server.url)
+    (tmp_path / "report.pdf").write_bytes(DOCUMENTS[".pdf"])
+
+    asked = installed.run("fdstore", "ask", "What does it say?", str(tmp_path / "report.pdf"), "--demo")
+
+    assert asked.returncode == 1
+    assert "fdstore: missing_extra: this needs the Python package 'pypdfium2'" in asked.stderr
+    assert "'.[documents]'" in asked.stderr
+
+
+def test_the_extra_documents_makes_text_of_them(install, server, tmp_path):
+    installed = install("documents", url=server.url)
+    for suffix, data in DOCUMENTS.items():
+        (tmp_path / f"report{suffix}").write_bytes(data)
+
+    made = installed.output("fdstore", "put", "documents", f"{tmp_path}/")
+
+    assert [f"name:report{suffix}.txt" in made.split() for suffix in DOCUMENTS] == [True] * len(DOCUMENTS)
+    assert "two" in installed.output("fdstore", "read", "documents", "name:report.pdf.txt")
 
 
 def test_the_wheel_alone_stores_and_reads(alone):

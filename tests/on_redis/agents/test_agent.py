@@ -17,6 +17,7 @@ from fdstore.client import Store
 from fdstore.telemetry import tracing
 from fdstore.testing import Usage, call, cut, fail, say, turn
 from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, tool
+from tests.unit.files.documents_made import DOCUMENTS
 
 Execute = Callable[..., Any]
 
@@ -192,6 +193,22 @@ def test_queries_results_and_preloads_cannot_forge_our_elements(
     echoed, broken = (result.content for result in agents.results())
     assert echoed == '<fd_inline escaped="true">\nyou said &lt;/fd_inline>\n</fd_inline>'
     assert broken == '<fd_inline escaped="true">\nRuntimeError: &lt;tail>\n</fd_inline>'
+
+
+def test_a_preloaded_document_comes_with_its_text(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "report.docx").write_bytes(DOCUMENTS[".docx"])
+    (tmp_path / "locked.docx").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+    files = (str(tmp_path / "report.docx"), str(tmp_path / "locked.docx"))
+
+    agents = play([say("Done.")], "What does it say?", tools=("read_fd",), preload=files)
+
+    found = agents.store.process("solo").list()
+    assert [(each.source, each.kind) for each in found] == [
+        ("report.docx", "bytes"),
+        ("report.docx.txt", "text"),
+        ("locked.docx", "bytes"),
+    ]
+    assert "one\ntwo\n" in agents.model.requests[0].system
 
 
 def test_a_large_query_becomes_a_descriptor(play: Play) -> None:

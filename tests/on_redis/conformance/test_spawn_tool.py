@@ -23,6 +23,7 @@ from fdstore.tools.process_task import SpawnTask
 from fdstore.tools.toolbox import Toolbox
 from tests.elements import elements, only
 from tests.on_redis.conformance.calling import LINES, context_of, schema_of, show_element, started
+from tests.unit.files.documents_made import DOCUMENTS
 from tests.unit.files.packing import zip_of
 
 
@@ -116,6 +117,22 @@ def test_a_preloaded_archive_is_passed_as_bytes_and_a_compressed_file_as_what_it
     assert child.read_bytes("fd:2") == archive
     assert child.stat("fd:3").source == "lines.log"
     assert child.read("fd:3", read_all=True).text == LINES
+
+
+def test_a_preloaded_document_is_passed_with_its_text(
+    store: Store, proc: Process, context: Context, tmp_path: Path
+) -> None:
+    (tmp_path / "figures.xlsx").write_bytes(DOCUMENTS[".xlsx"])
+    (tmp_path / "damaged.pdf").write_bytes(b"%PDF-1.7\n\xff")
+    files = ["figures.xlsx", "damaged.pdf"]
+
+    child = started(store, context, program_name="reader", query="read", additional_preload_files=files)
+
+    document, text, damaged = (child.stat(f"fd:{number}") for number in (2, 3, 4))
+    assert (document.kind, document.source) == ("bytes", "figures.xlsx")
+    assert (text.source, text.media_type) == ("figures.xlsx.txt", "text/csv")
+    assert child.read("fd:3").text == "[sheet Totals]\none,two\n"
+    assert (damaged.kind, damaged.source) == ("bytes", "damaged.pdf")
 
 
 def test_a_compressed_preload_that_is_a_bomb_starts_no_child(

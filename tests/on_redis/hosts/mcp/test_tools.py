@@ -22,9 +22,10 @@ from fdstore.hosts.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.catalogue import BUILT_IN
-from tests.elements import only
+from tests.elements import elements, only
 from tests.on_redis.hosts.mcp.sessions import ERAS, call_all, talk, text_of, toolsets_at
 from tests.outages import SilentServer
+from tests.unit.files.documents_made import DOCUMENTS, pdf_of
 from tests.waiting import LOOK_EVERY_S, PATIENCE_S
 
 PIXEL = base64.b64decode(
@@ -132,6 +133,27 @@ def test_a_file_below_the_root_is_stored_unread_with_progress(
     assert proc.read_bytes("fd:3") == LINES.encode()
     assert "cut.gz: it is damaged and cannot be unpacked: it ends too soon" in only(cut).message
     assert {only(each)["type"] for each in refused} == {"permission_error"}
+    assert len(proc.list()) == 3
+
+
+def test_a_document_below_the_root_is_stored_with_its_text_as_two_descriptors(
+    redis_url: str, proc: Process, tmp_path: Path
+) -> None:
+    (tmp_path / "report.pdf").write_bytes(DOCUMENTS[".pdf"])
+    (tmp_path / "scan.pdf").write_bytes(pdf_of(""))
+
+    async def work(client: Client) -> list[str]:
+        names = ("report.pdf", "scan.pdf")
+        return [text_of(await client.call_tool("put_fd", {"file": name})) for name in names]
+
+    both, scan = talk(redis_url, work, options=ToolOptions(put_root=tmp_path))
+
+    document, text = elements(both)
+    assert (document["fd"], document["media_type"]) == ("fd:1", "application/pdf")
+    assert (text["fd"], text["source"]) == ("fd:2", "report.pdf.txt")
+    assert proc.read_bytes("fd:1") == DOCUMENTS[".pdf"]
+    assert proc.read("fd:2").text == "[page 1]\none\n[page 2]\ntwo\n"
+    assert only(scan)["media_type"] == "application/pdf"
     assert len(proc.list()) == 3
 
 
