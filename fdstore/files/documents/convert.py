@@ -20,8 +20,8 @@ from fdstore.setup.optional_packages import how_to_install, is_installed
 from fdstore.text.media_types import type_of_file
 from fdstore.text.quantities import format_bound
 
-MEMORY_BYTES = 1 << 30
-"""The memory of the child: a workbook of 100 MB needs the half of it."""
+MEMORY_BYTES = 2 << 30
+"""The memory of the child: calamine takes nine times the size of a workbook."""
 
 CPU_S = 120
 WALL_S = 4 * CPU_S

@@ -24,7 +24,6 @@ from tests.unit.files.documents_made import (
     DOCUMENTS,
     P,
     R,
-    S,
     W,
     docx_of,
     epub_of,
@@ -200,8 +199,26 @@ REFUSED: dict[str, tuple[Make, str]] = {
         lambda: office_of("ppt/presentation.xml", {"ppt/presentation.xml": f"{LAUGHS}]><p>&i;</p>"}),
         "entities",
     ),
+    "laughs.xlsx": (
+        lambda: with_part(DOCUMENTS[".xlsx"], "xl/s1.xml", b"one", b"&i;", f"{LAUGHS}]>".encode()),
+        "its sheet 'Totals' is damaged",
+    ),
+    "laughs.ods": (
+        lambda: with_part(DOCUMENTS[".ods"], "content.xml", b"one", b"&i;", f"{LAUGHS}]>".encode()),
+        "it is damaged",
+    ),
+    "outside.xlsx": (
+        lambda: with_part(DOCUMENTS[".xlsx"], "xl/s1.xml", b"one", b"&e;", OUTSIDE.encode()),
+        "its sheet 'Totals' is damaged",
+    ),
     "outside.docx": (lambda: word_part(f"{OUTSIDE}{DOC}{paragraph('x')}&e;{ENDED}"), "entities"),
-    # too large
+    # too large, and numbers out of range
+    "columns.xlsx": (
+        lambda: xlsx_of({"A": '<row r="9"><c r="ZZZZZZ99999999999"><v>1</v></c></row>'}),
+        "that takes more than 512 MiB of memory|damaged",
+    ),
+    "negative.xlsx": (lambda: xlsx_of({"A": '<row r="-1"><c r="A-1"><v>1</v></c></row>'}), "'A' is damaged"),
+    "far future.xlsx": (lambda: xlsx_of({"A": [["s3|1e300", "s1|1e300"]]}), "it is damaged"),
     "corner.xlsx": (lambda: xlsx_of({"A": CORNER}), "that takes more than 512 MiB of memory"),
     "rows.ods": (
         lambda: ods_of(
@@ -346,11 +363,17 @@ HARMLESS: dict[str, tuple[Make, str]] = {
 
 def office_of_sheet(before: str, rows: str) -> bytes:
     """Return a workbook whose sheet has other XML before its rows."""
-    made = xlsx_of({"A": rows})
-    with zipfile.ZipFile(io.BytesIO(made)) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    parts["xl/s1.xml"] = f'<worksheet xmlns="{S}">{before}<sheetData>{rows}</sheetData></worksheet>'.encode()
-    return zip_of(parts)
+    return with_part(xlsx_of({"A": rows}), "xl/s1.xml", b"<sheetData>", before.encode() + b"<sheetData>")
+
+
+def with_part(data: bytes, path: str, old: bytes, new: bytes, before: bytes = b"") -> bytes:
+    """Return a document with another text in one part, and with something before it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = [(name, archive.read(name)) for name in archive.namelist()]
+    return zip_of(
+        [(name, before + part.replace(old, new) if name == path else part) for name, part in parts],
+        zipfile.ZIP_STORED,
+    )
 
 
 @pytest.mark.parametrize("name", REFUSED)
