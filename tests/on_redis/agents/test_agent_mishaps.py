@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fdstore.agents.loop.models.anthropic import READABLE_TRIES
+from fdstore.agents.loop.models.tries import READABLE_TRIES
 from fdstore.agents.loop.program_loader import Program
 from fdstore.client import Store
 from fdstore.errors import StreamBroken

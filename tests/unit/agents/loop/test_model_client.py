@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from fdstore.agents.loop.models.anthropic import REQUESTS_PER_CLIENT, AnthropicModel
+from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, PromptTooLong
+from fdstore.agents.loop.models.tries import REQUESTS_PER_CLIENT
 from fdstore.testing import Request, ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 from tests.waiting import PATIENCE_S, stretched

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from fdstore.agents.loop.conversation import decode_entry, encode_entry
-from fdstore.agents.loop.models.anthropic import LONGEST_PAUSE_S, READABLE_TRIES, AnthropicModel
+from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.models.base import ModelFailed
+from fdstore.agents.loop.models.tries import LONGEST_PAUSE_S, READABLE_TRIES
 from fdstore.testing import ScriptedModel, Usage, call, cut, fail, garbled, say, turn
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 

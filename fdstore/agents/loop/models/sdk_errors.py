@@ -1,0 +1,162 @@
+"""Read the errors of the SDKs of providers: what failed, in words, and whether the next try may succeed.
+
+The SDKs of Anthropic and OpenAI come from one generator, so their errors have the same classes and fields,
+and both send requests with httpx2, whose errors a cut stream raises bare. What differs is declared in
+`SdkErrors`. Overload, rate limits, time-outs and lost connections may pass; a server may say otherwise by its
+header `x-should-retry`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+import msgspec
+
+from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, ModelRequest, PromptTooLong
+from fdstore.http.client import UnusableSetting
+
+RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+LONGEST_RETRY_AFTER_S = 300.0
+_TOO_LONG = re.compile(
+    r"prompt is too long|exceeds? (?:the )?(?:model'?s? )?(?:context|maximum input)|maximum context length"
+    r"|context_length_exceeded",
+    re.IGNORECASE,
+)
+_DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference", re.IGNORECASE)
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A failed try: why, whether the next one may succeed, and after which pause if the server named one.
+    `raised` is the error of one that may not."""
+
+    reason: str
+    may_pass: bool
+    retry_after_s: float | None
+    raised: type[ModelFailed]
+
+
+class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
+    """The errors of one SDK.
+
+    root, api, status, connection  its classes of all errors, of those of the API, of those with a status, of
+                                   those that wrap one of the HTTP library
+    advice                         what to do, by the status of a response
+    """
+
+    root: type[Exception]
+    api: type[Exception]
+    status: type[Exception]
+    connection: type[Exception]
+    advice: Mapping[int, str]
+
+    @property
+    def caught(self) -> tuple[type[Exception], ...]:
+        """The classes of the errors that `read` takes."""
+        return (self.root, httpx2.HTTPError)
+
+    def read(self, error: Exception, request: ModelRequest, timeout: httpx2.Timeout) -> Failure:
+        """Return what an error means for a request that was sent with these time-outs."""
+        return Failure(
+            reason=self._reason(error, timeout),
+            may_pass=self._may_pass(error),
+            retry_after_s=_retry_after_s(_response(error).headers) if self._has_status(error) else None,
+            raised=self._raised(error, request),
+        )
+
+    def _has_status(self, error: Exception) -> bool:
+        return isinstance(error, self.status)
+
+    def _may_pass(self, error: Exception) -> bool:
+        if self._has_status(error):
+            should_retry = _response(error).headers.get("x-should-retry")
+            if should_retry in ("true", "false"):
+                return bool(should_retry == "true")
+            return _status(error) in RETRIED_STATUS or _type(error) in RETRIED_TYPES
+        if isinstance(error, self.api) and _type(error) in RETRIED_TYPES:
+            return True
+        if isinstance(
+            self._cause(error), (UnusableSetting, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)
+        ):
+            return False
+        return isinstance(error, (self.connection, httpx2.TransportError))
+
+    def _raised(self, error: Exception, request: ModelRequest) -> type[ModelFailed]:
+        if not self._has_status(error):
+            return ModelFailed
+        status, message = _status(error), _message(error)
+        # a conversation refused for its length: by the API, or by another server that speaks it
+        if status in (400, 413) and (_type(error) == "request_too_large" or _TOO_LONG.search(message)):
+            return PromptTooLong
+        is_deferring = any("defer_loading" in tool for tool in request.tools)
+        return (
+            DeferralRefused if is_deferring and status == 400 and _DEFERRAL.search(message) else ModelFailed
+        )
+
+    def _cause(self, error: Exception) -> BaseException:
+        """Return the error of the HTTP library, if the SDK wrapped one."""
+        return (error.__cause__ if isinstance(error, self.connection) else None) or error
+
+    def _reason(self, error: Exception, timeout: httpx2.Timeout) -> str:
+        if self._has_status(error):
+            status = _status(error)
+            # an error in mid-stream has status 200
+            kind = " ".join(str(part) for part in (status, _type(error)) if part not in (200, None))
+            text = f"the model answered {kind}: {_message(error)}"[:450]
+            advice = self.advice.get(status)
+            return f"{text}; {advice}" if advice else text
+        cause = self._cause(error)
+        if isinstance(cause, (UnusableSetting, httpx2.LocalProtocolError)):
+            return f"the model could not be asked: {cause}"[:500]
+        if isinstance(error, (self.connection, httpx2.TransportError)):
+            return f"the model could not be reached: {_what_happened(cause, timeout)}"[:500]
+        return f"the model could not be asked: {error}"[:500]
+
+
+def _response(error: Any) -> httpx2.Response:
+    response: httpx2.Response = error.response
+    return response
+
+
+def _status(error: Any) -> int:
+    return int(error.status_code)
+
+
+def _body(error: Any) -> dict[str, Any]:
+    """Return the API's `{"type": ..., "message": ...}`; {} if the response has another form."""
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _type(error: Any) -> str | None:
+    return _body(error).get("type")
+
+
+def _message(error: Any) -> str:
+    return str(_body(error).get("message", error.message))
+
+
+def _retry_after_s(headers: httpx2.Headers) -> float | None:
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return min(max(0.0, float(headers[name]) * scale), LONGEST_RETRY_AFTER_S)
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def _what_happened(error: BaseException, timeout: httpx2.Timeout) -> str:
+    """Return an error of the HTTP library in words: time-outs and broken connections have none themselves."""
+    if isinstance(error, httpx2.ConnectTimeout):
+        return f"no connection within {timeout.connect:g} s"
+    if isinstance(error, httpx2.TimeoutException):
+        return f"it was silent for {timeout.read:.3g} s"
+    if text := str(error).strip():
+        return text
+    if isinstance(error, httpx2.NetworkError):
+        return f"the connection broke ({type(error).__name__})"
+    return type(error).__name__

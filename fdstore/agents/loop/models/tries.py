@@ -1,0 +1,183 @@
+"""Ask a model until it answers: what the clients of all providers share.
+
+A provider gives a client of its SDK, the errors of that SDK, and a coroutine that requests one answer and
+builds it from the events of a stream. Requests are always streamed: a long answer shows signs of life, and
+SDKs refuse long ones otherwise. A stream that is cut raises an error of the HTTP library, not of the SDK, so
+both are caught. One that a proxy closes cleanly raises nothing, so the coroutine raises `broke_off` if the
+last event is missing.
+
+Failures that may pass are retried with exponential backoff (or after the server's `retry-after`) until the
+agent's time limit, or until `[model] give_up_seconds` pass without an answer. An answer that cannot be
+parsed, or that calls a tool with arguments that are not JSON, is requested again up to `READABLE_TRIES` times
+in all; then a malformed call is returned, and the agent reports it to its model. Any other failure ends the
+agent, with a text that says what to do. A caller that gives up ends its request at once (see `request_loop`).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import httpx2
+import msgspec
+
+from fdstore.agents.loop.conversation import Assistant
+from fdstore.agents.loop.models.base import ModelFailed, ModelRequest, Retry
+from fdstore.agents.loop.models.request_loop import Requests
+from fdstore.agents.loop.models.sdk_errors import SdkErrors
+from fdstore.model.records import TokenUsage
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+LONGEST_SILENCE_S = 600.0
+CONNECT_TIMEOUT_S = 5.0
+REQUESTS_PER_CLIENT = 16
+"""Maximum number of concurrent requests per client of the SDK. The HTTP library scans all connections of a
+client twice per request: with one client for 200 agents, that took a third of a worker's processor."""
+READABLE_TRIES = 3
+"""Maximum number of answers requested while they cannot be parsed or contain malformed calls."""
+
+
+class SdkClient(Protocol):
+    """A client of an SDK."""
+
+    @property
+    def base_url(self) -> httpx2.URL: ...
+
+    def copy(self, *, http_client: httpx2.AsyncClient) -> Self: ...
+
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=SdkClient)
+OnEvent = Callable[[str], None]
+"""Called with each event of an answer: the text that it adds, "" if none."""
+Ask = Callable[[C, httpx2.Timeout, OnEvent], Coroutine[Any, Any, Assistant]]
+"""Requests one answer. Raises an error of the SDK or of the HTTP library, and `ValueError` for an answer that
+cannot be read."""
+
+
+def broke_off() -> httpx2.HTTPError:
+    """Return the error of a stream that ended before its answer was complete."""
+    return httpx2.RemoteProtocolError("the answer broke off")
+
+
+def is_server_url(url: httpx2.URL) -> bool:
+    """Return whether a URL can be that of a server."""
+    return url.scheme in ("http", "https") and bool(url.host) and (url.port or 0) <= 65_535
+
+
+class _LastEvent:
+    """Time of the last event of a request; at first, of the request itself."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic()
+
+
+class _Clients(Generic[C]):
+    """Clients of the SDK with the same settings, each with up to `REQUESTS_PER_CLIENT` concurrent requests.
+    Used on one event loop only."""
+
+    def __init__(self, first: C, connections: Callable[[], httpx2.AsyncClient]) -> None:
+        self._requests = {first: 0}
+        self._connections = connections
+
+    @contextmanager
+    def one(self) -> Iterator[C]:
+        """Yield the first client that has room for a request, so that idle connections are reused."""
+        client = next((c for c, count in self._requests.items() if count < REQUESTS_PER_CLIENT), None)
+        if client is None:
+            client = next(iter(self._requests)).copy(http_client=self._connections())
+        self._requests[client] = self._requests.get(client, 0) + 1
+        try:
+            yield client
+        finally:
+            self._requests[client] -= 1
+
+    async def close(self) -> None:
+        for client in self._requests:
+            await client.close()
+
+
+class Tries(Generic[C]):
+    """The requests of one model. Safe to share between threads.
+
+    client       of the SDK, which must not retry by itself
+    connections  makes the connections of a further client
+    """
+
+    def __init__(self, client: C, connections: Callable[[], httpx2.AsyncClient], errors: SdkErrors) -> None:
+        self._clients = _Clients(client, connections)
+        self._errors = errors
+        self._requests = Requests()
+
+    def close(self) -> None:
+        """End its requests, which then raise `ModelFailed`, and close its connections."""
+        self._requests.close(self._clients.close)
+
+    def query(self, request: ModelRequest, ask: Ask[C]) -> Assistant:
+        """Implements `Model.query`."""
+        until_s, give_up_s, listener = request.until_s, request.give_up_s, request.listener
+        backoff_s = FIRST_PAUSE_S
+        used = TokenUsage()
+        unreadable = tries = 0
+        failing_since: float | None = None
+        while True:
+            tries += 1
+            last_event = _LastEvent()
+            give_up_at = (failing_since or last_event.at) + give_up_s
+            # the read time-out must not outlast the agent's time limit by much
+            silence_s = min(max(min(until_s, give_up_at) - last_event.at, 1.0), LONGEST_SILENCE_S)
+            timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
+            pause_s = backoff_s * random.uniform(0.75, 1.25)
+            try:
+                answer = self._ask(request, ask, timeout, last_event)
+                used += answer
+                unreadable += 1
+                is_final = unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s
+                if not answer.malformed or is_final:
+                    return msgspec.structs.replace(answer, **msgspec.structs.asdict(used))
+                reason = "the model called a tool with arguments that are not JSON"
+            except self._errors.caught as error:
+                failure = self._errors.read(error, request, timeout)
+                reason = failure.reason
+                if not failure.may_pass:
+                    raise failure.raised(reason) from error
+                pause_s = failure.retry_after_s if failure.retry_after_s is not None else pause_s
+                failing_since = last_event.at if failing_since is None else failing_since
+                if time.monotonic() + pause_s >= until_s:
+                    raise ModelFailed(f"{reason}; the agent's time was over") from error
+                if time.monotonic() + pause_s >= failing_since + give_up_s:
+                    limit = f"{give_up_s:g} s ([model] give_up_seconds)"
+                    raise ModelFailed(f"{reason}; no answer within {limit}, tries: {tries}") from error
+            except ValueError as error:
+                # an event is not JSON or lacks a required field
+                unreadable += 1
+                reason = f"the model's answer cannot be read: {error}"[:500]
+                if unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s:
+                    raise ModelFailed(reason) from error
+            if listener is not None:
+                listener.on_retry()
+            if request.report is not None:
+                request.report(Retry(tries, pause_s, reason))
+            request.pause(pause_s)
+            backoff_s = min(backoff_s * 2, LONGEST_PAUSE_S)
+
+    def _ask(
+        self, request: ModelRequest, ask: Ask[C], timeout: httpx2.Timeout, last_event: _LastEvent
+    ) -> Assistant:
+        listener = request.listener
+
+        async def run(pass_on: Callable[[str], None]) -> Assistant:
+            def on_event(text: str) -> None:
+                last_event.at = time.monotonic()
+                if listener is not None:
+                    pass_on(text)
+
+            with self._clients.one() as client:
+                return await ask(client, timeout, on_event)
+
+        return self._requests.run(run, on_text=listener.on_text if listener else None, check=request.check)
