@@ -158,7 +158,7 @@ class _Run:
                     store,
                     member.id,
                     worker="here",
-                    model=lambda: client,
+                    model=lambda _: client,
                     wake=lambda _: None,
                     permissions=Permissions(),
                 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -25,11 +25,12 @@ from fdstore.cli.members import (
 from fdstore.cli.put_file import Errors, PutOptions, count, path_of, remedy_for, store_member
 from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import InvalidArgument, NotEncoded
+from fdstore.model.providers import DEFAULT_PROVIDER, PROVIDERS
 from fdstore.setup.optional_packages import require
 from fdstore.text.numbers import COUNT_UNITS, parse_number
 
 if TYPE_CHECKING:
-    from fdstore.agents.loop.bundle import Bundle
+    from fdstore.agents.loop.bundle import Bundle, Program
     from fdstore.agents.loop.questions import Earlier
     from fdstore.cli.question_progress import AskProgress
     from fdstore.client import Process, Store
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from fdstore.store.processes.process_records import ProcessAnswer
 
 MAX_VARIABLES = 30
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Tokens(click.ParamType[int]):
@@ -49,6 +52,24 @@ class Tokens(click.ParamType[int]):
         if found is None or found < 1:
             self.fail(f"{value!r} is not a number of tokens; write it as 500000 or 500k", param, ctx)
         return found
+
+
+def server_options(begin: str, of: str) -> Callable[[F], F]:
+    """Add the options for a server of models, whose names begin with `begin`; `of` says whose it is."""
+
+    def add(command: F) -> F:
+        for name, metavar, said in reversed(
+            [
+                ("provider", None, f"The provider of the model {of}."),
+                ("base-url", "URL", f"The server of the model {of}: it gets none of the SDK's own keys."),
+                ("api-key-env", "VARIABLE", f"The variable with the key of the model {of}."),
+            ]
+        ):
+            kind = click.Choice(list(PROVIDERS)) if name == "provider" else None
+            command = click.option(f"--{begin}{name}", type=kind, metavar=metavar, help=said)(command)
+        return command
+
+    return add
 
 
 @verb
@@ -75,6 +96,8 @@ class Tokens(click.ParamType[int]):
     help="The model that its programs ask about parts of the texts; a cheaper one often does. "
     "[env: FDSTORE_ASK_MODEL; default: that of the agent]",
 )
+@server_options("", "of the agent")
+@server_options("ask-", "that its programs ask; default: that of the agent")
 @click.option("--budget", metavar="TOKENS", type=Tokens(), help="The most tokens it may use in all, as 500k.")
 @click.option("--name", metavar="NAME", help="Name of the process with the texts. [default: ask-xxxxxx]")
 @click.option(
@@ -92,6 +115,12 @@ def ask(
     errors: Errors,
     model: str | None,
     ask_model: str | None,
+    provider: str | None,
+    base_url: str | None,
+    api_key_env: str | None,
+    ask_provider: str | None,
+    ask_base_url: str | None,
+    ask_api_key_env: str | None,
     budget: int | None,
     name: str | None,
     continued: str | None,
@@ -106,7 +135,8 @@ def ask(
     An agent gets what each PATH names (- is standard input) as stored texts: a file, the files in a folder,
     what a packed file holds, a document and its text, as `fdstore put` takes them. It does not read the texts
     page by page: it writes programs that search and count in them, and that ask a model about all their parts
-    at once, on workers. The progress goes to standard error. Needs ANTHROPIC_API_KEY.
+    at once, on workers. The progress goes to standard error. Needs ANTHROPIC_API_KEY, or the key of another
+    --provider; a server that is named with --base-url gets that of --api-key-env alone.
 
     A file that is named must be text, or a document that has some; those in folders and archives that are
     none are there as bytes.
@@ -130,7 +160,9 @@ def ask(
     """
     from fdstore.agents.loop.questions import DEFAULT_MODEL, question_bundle
     from fdstore.cli.run import workers_for
+    from fdstore.model.model_servers import ModelServer
     from fdstore.programs.interpreter.pool import EXTRA, PACKAGE
+    from fdstore.results.python_config import AskSection
     from fdstore.setup import settings
     from fdstore.text.encodings import make_decoder
     from fdstore.text.surrogates import escape_surrogates
@@ -165,9 +197,20 @@ def ask(
     require((PACKAGE,), EXTRA)
     env = settings.read()
     prices = settings.parse_prices(env.prices)
+    with as_usage_errors("--base-url, --api-key-env"):
+        server = ModelServer(
+            provider=provider or DEFAULT_PROVIDER, base_url=base_url, api_key_env=api_key_env
+        ).server
+        ask_server = AskSection(provider=ask_provider, base_url=ask_base_url, api_key_env=ask_api_key_env)
+    if not (model or env.model) and (server.provider != DEFAULT_PROVIDER or server.base_url):
+        raise click.UsageError("name the model, as that server calls it: --model NAME")
+    if ask_server != AskSection() and not (ask_model or env.ask_model):
+        raise click.UsageError("name the model that is asked, as its server calls it: --ask-model NAME")
     model = escape_surrogates(model or env.model or DEFAULT_MODEL)
     ask_model = escape_surrogates(ask_model or env.ask_model or "") or None
-    bundle = question_bundle(model, ask_model, prices.get(model), prices.get(ask_model or model))
+    bundle = question_bundle(
+        model, ask_model, prices.get(model), prices.get(ask_model or model), server, ask_server
+    )
     if demo and detach:
         raise click.UsageError("--demo ends with this command, so nothing can go on; leave --detach out")
     with ExitStack() as held:
@@ -175,7 +218,7 @@ def ask(
             session.prefix = session.prefix or settings.DEMO_PREFIX
             held.enter_context(_scripted_model(question))
         elif not detach and on_interrupt == "cancel":
-            _require_key()
+            _require_key(bundle.programs[bundle.root])
         # look at the files first: a wrong file name must not leave an empty process behind
         found = held.enter_context(find(paths, choice))
         store = held.enter_context(session.store())
@@ -211,17 +254,14 @@ def ask(
             click.get_current_context().exit(1)
 
 
-def _require_key() -> None:
-    from fdstore.agents.loop.models.base import ModelFailed
+def _require_key(program: Program) -> None:
+    load_runner(*program.servers)
+    from fdstore.agents.loop.models.providers import missing
 
-    load_runner()
-    from fdstore.agents.loop.models.anthropic import AnthropicModel
-
-    try:
-        AnthropicModel().close()
-    except ModelFailed as error:
-        way = f'{error}. `fdstore ask --demo "..." FILE` shows what would happen, by a script'
-        raise click.ClickException(way) from error
+    for server in program.servers:
+        if problem := missing(server):
+            way = f'{problem}. `fdstore ask --demo "..." FILE` shows what would happen, by a script'
+            raise click.ClickException(way)
 
 
 @contextmanager
@@ -413,7 +453,7 @@ def _answer(
     from fdstore.store.processes import process_records
 
     if not detach:
-        load_runner()
+        load_runner(*bundle.programs[bundle.root].servers)
     bundle = offer_sql(bundle, holder.list())
     agent = launch_question(store, holder, bundle, question, earlier=earlier, variables=variables)
     if detach:

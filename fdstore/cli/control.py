@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fdstore.agents.loop.program_loader import Bundle
     from fdstore.client import Store
     from fdstore.files.permissions import Permissions
+    from fdstore.model.model_servers import ModelServer
     from fdstore.model.records import TreeRecord
     from fdstore.store.processes.process_records import ProcessAnswer
     from fdstore.store.processes.processes import Cancellation
@@ -108,6 +109,13 @@ def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) ->
 @click.option("--allow-python", multiple=True, metavar="PATTERN", help="As for `fdstore worker`; repeatable.")
 @click.option("--export-root", metavar="DIR", help="As for `fdstore worker`.")
 @click.option("--preload-root", metavar="DIR", help="As for `fdstore worker`.")
+@click.option(
+    "--allow-model-server",
+    "model_servers",
+    multiple=True,
+    metavar="URL[=VARIABLE]",
+    help="As for `fdstore worker`; repeatable.",
+)
 @interrupt_option("cancel")
 @quiet_option
 def resume(
@@ -116,6 +124,7 @@ def resume(
     allow_python: tuple[str, ...],
     export_root: str | None,
     preload_root: str | None,
+    model_servers: tuple[str, ...],
     quiet: bool,
     on_interrupt: str,
 ) -> None:
@@ -138,6 +147,7 @@ def resume(
             python=allow_python,
             export_root=export_root,
             preload_root=preload_root,
+            model_servers=model_servers,
         )
         if store.run(process_records.record(store.prefix, process)).ended_at is None:
             [needs] = store.run(read_needs([process_keys(store.prefix, process)]))
@@ -176,12 +186,16 @@ def _take_back(store: Store, process: str) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-def load_runner() -> None:
-    """Import the modules that run an agent in this program, with the model's SDK. That takes a second or two,
-    so callers do it before they create a root: a worker would take over a root that waits too long."""
+def load_runner(*servers: ModelServer) -> None:
+    """Import the modules that run an agent in this program, with the SDKs of these servers. That takes a
+    second or two, so callers do it before they create a root: a worker would take over a root that waits too
+    long."""
     with frozen_imports():
-        import fdstore.agents.loop.models.anthropic
-        import fdstore.agents.runtime.run_process  # noqa: F401
+        from fdstore.agents.loop.models.providers import open_class
+
+        for provider in sorted({each.provider for each in servers}):
+            with suppress(ImportError):  # told when the model is asked
+                open_class(provider)
 
 
 def run_here(
@@ -214,7 +228,7 @@ def run_until_ended(
     worker has taken the agent over, for example because this machine slept, wait for its end.
     """
     load_runner()
-    from fdstore.agents.loop.models.anthropic import AnthropicModel
+    from fdstore.agents.loop.models.providers import ModelClients
     from fdstore.agents.runtime.run_process import run_process
     from fdstore.agents.runtime.waker import waker
     from fdstore.model.ends import INTERRUPTED
@@ -227,7 +241,7 @@ def run_until_ended(
                 store,
                 process,
                 worker=leases.holder_name("run"),
-                model=AnthropicModel,
+                model=ModelClients(),
                 wake=waker(store.url, store.prefix),
                 permissions=permissions,
                 own=own,

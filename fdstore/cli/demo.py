@@ -140,7 +140,7 @@ def _play(
     from fdstore.agents.loop.models.anthropic import AnthropicModel
     from fdstore.agents.runtime.run_process import run_process
 
-    def model() -> AnthropicModel:
+    def model(_: object) -> AnthropicModel:
         return AnthropicModel(
             api_key=environment.get("ANTHROPIC_API_KEY"), base_url=environment.get("ANTHROPIC_BASE_URL")
         )

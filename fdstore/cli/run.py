@@ -41,7 +41,7 @@ def run(
     """Run an agent program and print its answer.
 
     The answer goes to standard output; events, and what its functions print, go to standard error. The exit
-    code is 0 if the agent succeeded, else 1. Needs ANTHROPIC_API_KEY.
+    code is 0 if the agent succeeded, else 1. Needs the key of the model's provider, as ANTHROPIC_API_KEY.
     """
     from fdstore.agents.loop.launch import launch_root
     from fdstore.agents.loop.program_loader import load
@@ -70,7 +70,7 @@ def run(
         if agents or "commands" in starts:
             workers_for(session, store, bundle, agents=agents)
         if not detach:
-            load_runner()
+            load_runner(root_program.server)
         root = launch_root(store, bundle, query, name)
         for warning in lowered_limits(root_program.tree_limits, root.handle.limits):
             output.say(f"fdstore: warning: {warning}")
@@ -123,12 +123,16 @@ def workers_for(session: CliSession, store: Store, *bundles: Bundle, agents: boo
     from fdstore.store.views import worker_check
 
     background = background_worker(store.url, store.prefix)
-    functions = any(program.python for bundle in bundles for program in bundle.programs.values())
+    programs = [program for bundle in bundles for program in bundle.programs.values()]
+    functions = any(program.python for program in programs)
+    servers = {each for program in programs for each in program.servers} if agents else set()
+    variables = tuple(each.api_key_env for each in servers if each.api_key_env)
     if session.chosen_url is None:
-        renew_if_idle(store, background, for_functions=functions, say=output.say)
+        renew_if_idle(store, background, for_functions=functions, say=output.say, variables=variables)
         background.ensure()
-    if problem := store.run(worker_check.no_worker(store.prefix, for_agents=agents)):
+    asked = sorted(servers, key=repr)
+    if problem := store.run(worker_check.no_worker(store.prefix, for_agents=agents, servers=asked)):
         waiting = "Agents" if agents else "Pipelines"
         output.say(f"fdstore: {store.where}: {problem}. {waiting} wait for one")
     elif session.chosen_url is not None:
-        warn_of_misfits(background, for_functions=functions, say=output.say)
+        warn_of_misfits(background, for_functions=functions, say=output.say, variables=variables)

@@ -16,6 +16,7 @@ import msgspec
 from fdstore.errors import NotAllowed, PathRefused, quoted
 from fdstore.files.paths import Root, hidden_name
 from fdstore.files.source import open_below
+from fdstore.model.model_servers import AllowedServer, ModelAccess
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     commands      patterns of allowed pipeline commands
     export_root   directory below which agents write files
     preload_root  directory below which files named by programs and models are read
+    models        servers of models that programs may name
     """
 
     all_allowed: bool = True
@@ -33,6 +35,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     export_root: str | None = None
     preload_root: str | None = None
+    models: ModelAccess = ModelAccess()
 
     def check_python(self, functions: Iterable[str]) -> None:
         """Raise `NotAllowed` for a function that may not be imported."""
@@ -127,16 +130,19 @@ def parse_permissions(
     commands: Iterable[str] = (),
     export_root: str | None = None,
     preload_root: str | None = None,
+    model_servers: Iterable[str] = (),
 ) -> Permissions:
     """Build permissions from command-line options. On the embedded store everything is allowed unless
-    `python` or `commands` restrict it."""
+    `python` or `commands` restrict it. Raises `InvalidArgument`."""
     python, commands = tuple(python), tuple(commands)
+    servers = tuple(map(AllowedServer.parse, model_servers))
     return Permissions(
         all_allowed=embedded and not (python or commands),
         python=python,
         commands=commands,
         export_root=None if export_root is None else os.path.abspath(export_root),
         preload_root=None if preload_root is None else os.path.abspath(preload_root),
+        models=ModelAccess(all_allowed=embedded, allowed=servers),
     )
 
 

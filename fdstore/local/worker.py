@@ -19,6 +19,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -90,16 +91,17 @@ class BackgroundWorker(WorkerFiles):
         self._prefix = prefix
         super().__init__(data_dir, _stem(url, prefix))
 
-    def differences(self, *, for_functions: bool) -> list[str]:
+    def differences(self, *, for_functions: bool, variables: Collection[str] = ()) -> list[str]:
         """Return the differences between the running worker's environment and this program's, as text; empty
-        if it does not run. `for_functions`: include differences that matter only to Python functions."""
+        if it does not run. `for_functions`: include differences that matter only to Python functions;
+        `variables`: those with keys that programs name."""
         if self.pid() is None:
             return []
         try:
             had = msgspec.json.decode(self.json.read_bytes(), type=Surroundings)
         except (FileNotFoundError, msgspec.MsgspecError):
             return ["it was started by another version of fdstore"]
-        return had.differences(Surroundings.here(had.salt), for_functions=for_functions)
+        return had.differences(Surroundings.here(had.salt), for_functions=for_functions, variables=variables)
 
     def ensure(self, concurrency: int = 8) -> int:
         """Start the worker if it does not run, and return its process id. Raises `StartFailed` with the end

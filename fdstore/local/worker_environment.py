@@ -12,14 +12,15 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from fdstore.model.msgspec_types import prepare
+from fdstore.model.providers import KEY_VARIABLES, VARIABLES
 
-KEYS = frozenset({"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"})
-"""Variables whose absence is not a difference: a command without a key calls no model."""
+OF_SDKS = ("ANTHROPIC_", "OPENAI_")
+"""The beginnings of all variables of the SDKs of models."""
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _FOR_AGENTS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "FDSTORE_BROKER_URL", *_PROXIES, *map(str.upper, _PROXIES))
@@ -60,14 +61,20 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
             },
         )
 
-    def differences(self, now: Surroundings, *, for_functions: bool) -> list[str]:
+    def differences(
+        self, now: Surroundings, *, for_functions: bool, variables: Collection[str] = ()
+    ) -> list[str]:
         """Return the differences from `now`, which must have the same salt, as text. `for_functions`: include
-        differences that matter only to the user's Python functions."""
+        differences that matter only to the user's Python functions. `variables` matter too: those with the
+        keys of servers that a program names. That a key is not set here is no difference: then this program
+        asks no model."""
         found = []
         counts = _for_functions if for_functions else _for_agents
-        for name in sorted(filter(counts, self.environment.keys() | now.environment.keys())):
+        for name in sorted(self.environment.keys() | now.environment.keys()):
             there, here = self.environment.get(name), now.environment.get(name)
-            if there == here or (here is None and name in KEYS):
+            if not (counts(name) or name in variables):
+                continue
+            if there == here or (here is None and (name in KEY_VARIABLES or name in variables)):
                 continue
             how = "is not set" if there is None else "is set" if here is None else "is another"
             found.append(f"{name} {how} there")
@@ -82,7 +89,7 @@ prepare(Surroundings)
 
 
 def _for_agents(name: str) -> bool:
-    return name.startswith("ANTHROPIC_") or name in _FOR_AGENTS
+    return name.startswith(OF_SDKS) or name in VARIABLES or name in _FOR_AGENTS
 
 
 def _for_functions(name: str) -> bool:

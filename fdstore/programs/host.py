@@ -360,7 +360,9 @@ class Host:
         if not self._unasked or self._context.ask is None:
             return
         if not self._context.wait_for_workers:
-            yield from worker_check.require_worker(self._context.prefix, for_agents=True)
+            yield from worker_check.require_worker(
+                self._context.prefix, for_agents=True, servers=[self._context.ask.server]
+            )
         yield from self._save()
         unasked, self._unasked = self._unasked, []
         lanes = yield from asks.start(self._handle, self._run_id, unasked, self._context.ask)

@@ -11,6 +11,7 @@ import msgspec
 from fdstore.elements.stored_message import Offer, Shown, stored_message
 from fdstore.files.paths import Root
 from fdstore.files.permissions import Permissions
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.model.records import Descriptor, ModelPrice
 from fdstore.results.config import FDConfig
@@ -59,7 +60,8 @@ class FirstResult(msgspec.Struct):
 
 
 class Linked(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that may be spawned: its description for the model, and what the child process needs."""
+    """A program that may be spawned: its description for the model, what the child process needs, and the
+    server that it asks."""
 
     key: str
     description: str
@@ -67,6 +69,7 @@ class Linked(msgspec.Struct, frozen=True, kw_only=True):
     bundle: str
     preload: tuple[str, ...] = ()
     price: ModelPrice | None = None
+    server: ModelServer = ModelServer()
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +144,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     def names_for_code(self) -> tuple[str, ...]:
         """The names of the functions that code may call beside those of fdstore."""
         return (*self.functions, *(() if self.outside is None else self.outside.names))
+
+    def servers_of(self, program: object) -> list[ModelServer]:
+        """Return the server that a linked program asks."""
+        return [self.linked[program].server] if isinstance(program, str) and program in self.linked else []
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

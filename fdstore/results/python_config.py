@@ -13,6 +13,8 @@ from msgspec import Meta
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
 from fdstore.model.fields import about
+from fdstore.model.model_servers import BaseUrl, KeyVariable, ModelServer, server_mistake
+from fdstore.model.providers import ProviderName
 from fdstore.model.records import ModelPrice, Ordinal, TreeLimits
 from fdstore.store.processes.asks import AskSettings
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
@@ -55,11 +57,17 @@ class PriceSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class AskSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The model that code of run_python asks with `ask`."""
+    """The model that code of run_python asks with `ask`. Its server is that of the agent, unless the section
+    names a provider, a URL or a variable."""
 
     model: Annotated[
         str, about("The model that answers. Default: that of the agent.", "claude-haiku-4-5")
     ] = ""
+    provider: Annotated[ProviderName | None, about("The API that is called. Default: that of the agent.")] = (
+        None
+    )
+    base_url: BaseUrl = None
+    api_key_env: KeyVariable = None
     max_tokens: Annotated[Ordinal, about("The most tokens of one answer.")] = _ASK.max_tokens
     system: Annotated[str, about("Its system prompt.", "Answer in one line.")] = ""
     max_chars: Annotated[Ordinal, about("The most characters of the texts of one question.")] = _ASK.max_chars
@@ -73,6 +81,18 @@ class AskSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             {"input": 1.0, "output": 5.0, "currency": "USD"},
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if mistake := server_mistake(self.base_url, self.api_key_env):
+            field, problem = mistake
+            raise InvalidArgument(f"python.ask.{field}", problem)
+
+    def server_beside(self, agent: ModelServer) -> ModelServer:
+        """Return the server that answers: by default that of the agent."""
+        if self.provider is None and self.base_url is None and self.api_key_env is None:
+            return agent.server
+        provider = self.provider or agent.provider
+        return ModelServer(provider=provider, base_url=self.base_url, api_key_env=self.api_key_env).server
 
 
 class PythonSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,10 +149,13 @@ def _lower(limit: float, ceiling: int | msgspec.UnsetType) -> float:
     return limit if isinstance(ceiling, msgspec.UnsetType) else min(limit, ceiling)
 
 
-class AskConfig(msgspec.Struct, frozen=True, kw_only=True):
+class AskConfig(ModelServer, frozen=True, kw_only=True):
     """The model that code of `run_python` asks in a loop of your own: `Toolset(ask=AskConfig(model="..."))`.
 
     model       the model, as its provider calls it
+    provider    the API that is called, `base_url` the server and `api_key_env` the variable with its key, as
+    in
+                `[model]` of a program file
     max_tokens  the most tokens of one answer
     system      its system prompt
     max_chars   the most characters of the texts of one question; longer ones are refused
@@ -149,10 +172,11 @@ class AskConfig(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     max_chars: int = _ASK.max_chars
     at_once: int = _ASK.at_once
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     price: ModelPrice | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.model, str) or not self.model.strip():
             raise InvalidArgument("ask.model", "name the model that answers")
         for name in ("max_tokens", "max_chars", "at_once"):

@@ -132,6 +132,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             " several separated by blanks, as `claude-sonnet-5-5=3,15,USD claude-haiku-4-5=1,5,USD`.",
         ),
     ] = ""
+    allow_model_servers: Annotated[
+        str,
+        _models(
+            "FDSTORE_ALLOW_MODEL_SERVERS",
+            "What `fdstore worker --allow-model-server` allows, several separated by blanks: servers of"
+            " models that programs may name, as `http://gpu1:8000=GPU_KEY`.",
+            "none on a store by URL",
+        ),
+    ] = ""
     claude_dir: Annotated[
         Path, _hosts("CLAUDE_CONFIG_DIR", "Where Claude Code keeps its files.", "`~/.claude`")
     ]

@@ -107,7 +107,7 @@ def run_agent(
                 store,
                 process,
                 worker=WORKER,
-                model=lambda: client,
+                model=lambda _: client,
                 wake=start,
                 permissions=permissions or Permissions(),
                 own=bundle if process == root.id else None,

@@ -280,7 +280,9 @@ class Toolbox:
         self, context: Context, tool: Tool, arguments: Any, call_id: str | None
     ) -> Operation[ToolResult | Started]:
         if tool.starts and not context.wait_for_workers:
-            yield from worker_check.require_worker(context.prefix, for_agents=tool.starts == "agents")
+            servers = context.servers_of(getattr(arguments, "program_name", None))
+            agents = tool.starts == "agents"
+            yield from worker_check.require_worker(context.prefix, for_agents=agents, servers=servers)
         outcome = yield from tool.run(context, arguments, call_id)
         if isinstance(outcome, Started):
             return outcome

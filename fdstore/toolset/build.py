@@ -39,6 +39,8 @@ def linked_programs(programs: Mapping[str, str | os.PathLike[str]]) -> dict[str,
             digest=bundle.digest,
             bundle=bundle.json,
             preload=root.preload,
+            price=root.price,
+            server=root.server,
         )
     return found
 

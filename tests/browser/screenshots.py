@@ -125,7 +125,7 @@ def run_agents(store: Store) -> None:
                 store,
                 name,
                 worker="build-1:2210",
-                model=partial(AnthropicModel, api_key=model.api_key, base_url=model.base_url),
+                model=lambda _: AnthropicModel(api_key=model.api_key, base_url=model.base_url),
                 wake=lambda process: None,
                 permissions=Permissions(),
             )

@@ -121,7 +121,7 @@ class Agents:
             store or self.store,
             process,
             worker="here",
-            model=lambda: self._client,
+            model=more.pop("model", lambda _: self._client),
             wake=self.woken.append,
             permissions=more.pop("permissions", Permissions(export_root=str(self.folder))),
             **more,

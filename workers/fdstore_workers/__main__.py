@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fdstore.errors import FDStoreError
+from fdstore.files.permissions import parse_permissions
 from fdstore.setup import settings
 from fdstore.setup.foreign_variables import drop_foreign_variables
 from fdstore.setup.log_options import log_options
@@ -23,8 +24,9 @@ from fdstore.text.layout import show_controls
 
 @click.command(
     name="worker",
-    help="Run spawned agents and pipelines until SIGTERM or Ctrl-C. Agents need an API key for the model "
-    "(ANTHROPIC_API_KEY); without it the worker runs pipelines only.\n\n"
+    help="Run spawned agents and pipelines until SIGTERM or Ctrl-C. Agents need the key of their model's "
+    "provider (ANTHROPIC_API_KEY, OPENAI_API_KEY); without any the worker runs pipelines only, and agents of "
+    "programs that name a server of models that is allowed.\n\n"
     "A program is code. On the embedded store, which only you can reach, programs may use everything they "
     "name. On a store given by URL they may use only what the options below allow.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -97,6 +99,14 @@ from fdstore.text.layout import show_controls
     help="Command that pipelines may run; repeatable.",
 )
 @click.option(
+    "--allow-model-server",
+    "allow_model_servers",
+    multiple=True,
+    metavar="URL[=VARIABLE]",
+    help="Server of models that programs may name, and the variable whose value may be sent to it as a key; "
+    "repeatable. [env: FDSTORE_ALLOW_MODEL_SERVERS, separated by blanks]",
+)
+@click.option(
     "--export-root",
     metavar="DIR",
     help="Directory that fd_to_file may write to; a program's [export] root must lie below it.",
@@ -130,12 +140,15 @@ def worker(
         warnings.append(warning)
     for each in filter(None, warnings):
         click.echo(each, err=True)
-    broker_url = broker_url or settings.read().broker_url
+    env = settings.read()
+    broker_url = broker_url or env.broker_url
+    configuration["allow_model_servers"] += tuple(env.allow_model_servers.split())
+    parse_permissions(embedded=False, model_servers=configuration["allow_model_servers"])
     # check the URLs here, to report a usage error: the supervisor only sees that its child did not start
     from fdstore.agents.runtime.broker_url import find_broker
     from fdstore.wire.store_url import parse_store_url
 
-    if chosen := url or settings.read().url:
+    if chosen := url or env.url:
         parse_store_url(chosen)
     if chosen or broker_url:
         find_broker(chosen or "", broker_url)

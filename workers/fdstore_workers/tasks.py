@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.models.providers import ModelClients
 from fdstore.agents.runtime.claim import Flag
 from fdstore.agents.runtime.run_process import AttemptOutcome, Company, RunCommands, run_process
 from fdstore.agents.runtime.waker import waker
@@ -31,8 +31,8 @@ log = logging.getLogger("fdstore.worker")
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a worker: its name in Redis, its store, the permissions of programs, and why it runs no
-    agents ("" if it does)."""
+    """The settings of a worker: its name in Redis, its store, the permissions of programs, why it asks no
+    model of an SDK's own server ("" if it does), and whether it runs agents at all."""
 
     worker: str
     url: str
@@ -40,6 +40,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     broker_url: str | None
     permissions: Permissions
     no_agents: str = ""
+    runs_agents: bool = True
 
 
 class Clients:
@@ -51,7 +52,7 @@ class Clients:
         self._pid = 0
         self._store: Store
         self._wake: Callable[[str], None]
-        self._model: AnthropicModel | None
+        self._models: ModelClients
         self._left: DeferredAgents | None = None
 
     def open(self) -> tuple[Store, Callable[[str], None]]:
@@ -60,7 +61,7 @@ class Clients:
             if self._pid != os.getpid():
                 self._store = connect(self.settings.url, self.settings.prefix)
                 self._wake = waker(self.settings.url, self.settings.prefix, self.settings.broker_url)
-                self._model = None
+                self._models = ModelClients()
                 self._pid = os.getpid()
             return self._store, self._wake
 
@@ -72,12 +73,11 @@ class Clients:
                 self._left = DeferredAgents(self.open, self.settings.worker)
             return self._left
 
-    def model(self) -> AnthropicModel:
-        """Return the client of the Messages API. Raises `ModelFailed`."""
-        with self._lock:
-            if self._model is None:
-                self._model = AnthropicModel()
-            return self._model
+    @property
+    def models(self) -> ModelClients:
+        """The clients of models, of this operating-system process."""
+        self.open()
+        return self._models
 
 
 def attempt(
@@ -101,7 +101,8 @@ def attempt(
             store,
             process,
             worker=settings.worker,
-            model=None if settings.no_agents else clients.model,
+            model=clients.models if settings.runs_agents else None,
+            lacks=settings.permissions.models.missing,
             wake=wake,
             permissions=settings.permissions,
             stopping=stopping,
@@ -141,6 +142,8 @@ def make_task_body(
             clients.left.add(process, "is an agent and waits for a worker that runs agents")
         elif ending == "not allowed":
             clients.left.add(process, "is not allowed here and waits for a worker whose operator allows it")
+        elif ending == "not able":
+            clients.left.add(process, "asks a model that cannot be asked here and waits for another worker")
         elif ending == "alone":
             reporter.alone(process)
         elif ending == "pipeline" and apart is not None:

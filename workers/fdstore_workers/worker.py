@@ -28,7 +28,7 @@ from typing import Any, Literal
 import msgspec
 from celery import signals
 
-from fdstore.agents.loop.models.anthropic import missing_key
+from fdstore.agents.loop.models.providers import access_here
 from fdstore.agents.runtime import claim
 from fdstore.agents.runtime.eligibility import describe_permissions
 from fdstore.agents.runtime.waker import waker
@@ -36,6 +36,7 @@ from fdstore.client import Store, connect
 from fdstore.errors import STORE_FAILURES, FDStoreError
 from fdstore.files.permissions import parse_permissions
 from fdstore.local.redis_server import is_embedded
+from fdstore.model.providers import DEFAULT_PROVIDER
 from fdstore.setup.logs import LogFormat, log_to_stderr
 from fdstore.setup.settings import read_otel
 from fdstore.store.keys import process_keys
@@ -123,6 +124,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     allow_commands: Sequence[str] = ()
     export_root: str | None = None
     preload_root: str | None = None
+    allow_model_servers: Sequence[str] = ()
     engine: Engine = "auto"
     log_level: str = "INFO"
     log_format: LogFormat = "text"
@@ -146,8 +148,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         store = connect(self.url, self.prefix)
         stopping = Stopping()
         settings = self._worker_settings(store)
-        if settings.no_agents:
+        if not settings.runs_agents:
             log.warning("runs pipelines only, and leaves agents to other workers: %s", settings.no_agents)
+        elif settings.no_agents:
+            log.warning("runs only agents of programs that name a server of models: %s", settings.no_agents)
         permissions = settings.permissions
         roots = (os.getcwd(), permissions.export_root, permissions.preload_root)
         private = [Path(root) for root in roots if root]
@@ -247,19 +251,23 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         return 0
 
     def _worker_settings(self, store: Store) -> WorkerSettings:
+        permissions = parse_permissions(
+            embedded=is_embedded(store.url),
+            python=self.allow_python,
+            commands=self.allow_commands,
+            export_root=self.export_root,
+            preload_root=self.preload_root,
+            model_servers=self.allow_model_servers,
+        )
+        models = access_here(permissions.models)
         return WorkerSettings(
             worker=self.name,
             url=store.url,
             prefix=store.prefix,
             broker_url=self.broker_url,
-            permissions=parse_permissions(
-                embedded=is_embedded(store.url),
-                python=self.allow_python,
-                commands=self.allow_commands,
-                export_root=self.export_root,
-                preload_root=self.preload_root,
-            ),
-            no_agents=missing_key(),
+            permissions=msgspec.structs.replace(permissions, models=models),
+            no_agents=models.keyless[DEFAULT_PROVIDER] if all(models.keyless.values()) else "",
+            runs_agents=models.names_any or not all(models.keyless.values()),
         )
 
 

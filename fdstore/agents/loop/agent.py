@@ -208,6 +208,7 @@ class Agent:
                     pause=self._pause,
                     check=self._check,
                     prompt_cache=self._program.prompt_cache,
+                    is_first=not self.conversation.turns,
                     listener=None if self._answers is None else StreamListener(self._run, self._answers),
                     give_up_s=self._program.give_up_seconds,
                     report=self._note_retry,

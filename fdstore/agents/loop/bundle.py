@@ -19,9 +19,10 @@ from typing import Any
 import msgspec
 
 from fdstore.agents.loop.models.base import PromptCache
-from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS, Provider
+from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
 from fdstore.agents.loop.program_limits import Limits
 from fdstore.errors import InvalidArgument, InvalidProgram, NewerFormat, quoted
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import ModelPrice, TreeLimits
 from fdstore.results.config import FDConfig
@@ -44,7 +45,7 @@ class LinkedProgram(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     description: str = ""
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Program(ModelServer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The program of one agent, with nothing left to look up.
 
     `name` is its key in the bundle. `system` and `user` are texts, `tools` built-in tools in the
@@ -53,12 +54,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     directory that `python` is imported from if it is not installed (both count on the author's machine),
     `linked` maps aliases to programs, `export_root` is None or a path relative to where
     the agent's process runs, `commands` what pipelines may run, `python_limits` the limits of run_python.
-    `tree_limits` count in the root only.
+    `tree_limits` count in the root only, `context_window` is for people alone: `clearing` follows from it.
     """
 
     name: str
     model: str
-    provider: Provider = "anthropic"
     give_up_seconds: float = AskSettings(model="").give_up_seconds
     description: str = ""
     system: str = ""
@@ -70,23 +70,35 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     preload: tuple[str, ...] = ()
     preload_root: str | None = None
     tools_path: str | None = None
-    linked: dict[str, LinkedProgram] = {}
+    linked: dict[str, LinkedProgram] = msgspec.field(default_factory=dict)
     export_root: str | None = None
     commands: tuple[str, ...] = ()
     limits: Limits = Limits()
     tree_limits: TreeLimits = TreeLimits()
     prompt_cache: PromptCache = True
     deferred_tools: bool | None = None
+    context_window: int | None = None
     clearing: ClearingConfig = ClearingConfig()
     price: ModelPrice | None = None
     python_limits: PythonSection = PythonSection()
 
     @property
+    def servers(self) -> tuple[ModelServer, ...]:
+        """The servers that are asked: its own, and that of its code."""
+        asks = (self.ask.server,) if "run_python" in self.tools else ()
+        return tuple(dict.fromkeys((self.server, *asks)))
+
+    @property
     def ask(self) -> AskSettings:
         """Return the model that its code may ask: by default its own, at its price."""
         section = self.python_limits.ask
-        own_price = self.price if section.model in ("", self.model) else None
+        server = section.server_beside(self)
+        is_own = section.model in ("", self.model) and server == self.server
+        own_price = self.price if is_own else None
         return AskSettings(
+            provider=server.provider,
+            base_url=server.base_url,
+            api_key_env=server.api_key_env,
             model=section.model or self.model,
             max_tokens=section.max_tokens,
             system=section.system,

@@ -28,6 +28,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from fdstore.elements.facts import NO_FACTS, ResultFacts
+from fdstore.model.providers import DEFAULT_PROVIDER
 from fdstore.model.records import TokenUsage
 from fdstore.results.coverage import ReadParts, coverage
 from fdstore.results.wrapping import NO_OUTPUT, NO_TEXT, is_blank
@@ -48,13 +49,15 @@ definitions, which stand in each request and which models do not see before a re
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start", tag_field="kind"):
     """The first prompt. `held_back`: how the tools on descriptors are held back until an `Offered`. `input`
-    has the facts of `content`, `preloads` those of the preloaded texts in `system`."""
+    has the facts of `content`, `preloads` those of the preloaded texts in `system`. `provider`: the one that
+    the whole conversation is held with."""
 
     system: str
     content: str | list[Any]
     held_back: HeldBack = False
     input: ResultFacts = NO_FACTS
     preloads: ResultFacts = NO_FACTS
+    provider: str = DEFAULT_PROVIDER
 
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):

@@ -42,7 +42,12 @@ def first_messages(
         parts.append(PRELOADED + "\n".join(preloaded))
     system = "\n\n".join(part for part in parts if part)
     return Start(
-        system=system, content=given.content, held_back=held_back, input=given.facts, preloads=preloads
+        system=system,
+        content=given.content,
+        held_back=held_back,
+        input=given.facts,
+        preloads=preloads,
+        provider=program.provider,
     )
 
 

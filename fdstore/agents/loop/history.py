@@ -18,6 +18,7 @@ from fdstore.agents.loop.conversation import (
     Conversation,
     Entry,
     Result,
+    Start,
     UnknownEntry,
     decode_entry,
 )
@@ -41,6 +42,11 @@ class History(msgspec.Struct, frozen=True):
 
     def conversation(self) -> Conversation:
         return Conversation([*self.inherited, *self.own], inherited=len(self.inherited))
+
+    @property
+    def start(self) -> Start | None:
+        """The first prompt, if there is one yet."""
+        return next((entry for entry in (*self.inherited, *self.own) if isinstance(entry, Start)), None)
 
     @property
     def unknown(self) -> str:

@@ -10,7 +10,7 @@ raises `InvalidKey`; whether a named file exists is for `program_loader` to chec
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -33,8 +33,10 @@ from fdstore.agents.loop.program_checks import (
 from fdstore.agents.loop.program_limits import LimitsSection, Section
 from fdstore.errors import quoted
 from fdstore.model.fields import about
+from fdstore.model.model_servers import BaseUrl, KeyVariable, ProviderKey, server_mistake
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.pipeline_limits import Seconds
+from fdstore.model.providers import DEFAULT_PROVIDER
 from fdstore.model.records import Ordinal
 from fdstore.results.config import FDSection
 from fdstore.results.python_config import PriceSection, PythonSection
@@ -44,8 +46,6 @@ from fdstore.tools.catalogue import FD_TOOLS, PROCESS_TOOLS
 from fdstore.tools.clearing import ClearingConfig
 
 DEFAULT_MAX_TOKENS = 8192
-
-Provider = Literal["anthropic"]
 
 
 class ProgramSection(Section, frozen=True, kw_only=True):
@@ -76,7 +76,9 @@ class ModelSection(Section, frozen=True, kw_only=True):
     name: Annotated[
         str, about("The model, as its provider calls it. Required.", "claude-sonnet-5-5", minLength=1)
     ]
-    provider: Annotated[Provider, about("The API that is called.")] = "anthropic"
+    provider: ProviderKey = DEFAULT_PROVIDER
+    base_url: BaseUrl = None
+    api_key_env: KeyVariable = None
     prompt_cache: Annotated[
         PromptCache,
         about(
@@ -110,6 +112,8 @@ class ModelSection(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise InvalidKey("name", "must be the name of a model, not empty")
+        if mistake := server_mistake(self.base_url, self.api_key_env):
+            raise InvalidKey(*mistake)
 
 
 class PromptSection(Section, frozen=True, kw_only=True):

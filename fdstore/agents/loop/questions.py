@@ -13,6 +13,7 @@ import msgspec
 
 from fdstore.agents.loop.bundle import Bundle, Program
 from fdstore.client import Process, Store
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.records import Descriptor, ModelPrice
 from fdstore.results.python_config import AskSection, PriceSection, PythonSection
 from fdstore.setup.optional_packages import is_installed
@@ -75,17 +76,24 @@ def question_bundle(
     ask_model: str | None = None,
     price: ModelPrice | None = None,
     ask_price: ModelPrice | None = None,
+    server: ModelServer = ModelServer(),  # noqa: B008
+    ask_server: AskSection = AskSection(),  # noqa: B008
 ) -> Bundle:
-    """Return the program of the agent. `ask_model` answers the questions of its code, by default its own
-    model does."""
+    """Return the program of the agent, whose model is asked at `server`. `ask_model` answers the questions of
+    its code, at the server that `ask_server` names; by default its own model does."""
     own = None if not ask_model or ask_price is None else PriceSection.of(ask_price)
     program = Program(
         name=NAME,
         model=model,
+        provider=server.provider,
+        base_url=server.base_url,
+        api_key_env=server.api_key_env,
         system=SYSTEM,
         tools=TOOLS,
         price=price,
-        python_limits=PythonSection(ask=AskSection(model=ask_model or "", price=own)),
+        python_limits=PythonSection(
+            ask=msgspec.structs.replace(ask_server, model=ask_model or "", price=own)
+        ),
     )
     return Bundle(root=NAME, programs={NAME: program})
 

@@ -36,12 +36,22 @@ LOST: tuple[type[FDStoreError], ...] = (Fenced, NotFound, *STORE_FAILURES)
 """The errors of an end that another attempt has; those of the store only if the lease was lost."""
 
 AttemptOutcome = Literal[
-    "not ready", "pipeline", "agent", "alone", "not allowed", "ended", "waiting", "given back", "lost"
+    "not ready",
+    "pipeline",
+    "agent",
+    "alone",
+    "not allowed",
+    "not able",
+    "ended",
+    "waiting",
+    "given back",
+    "lost",
 ]
 """Result of `run_process`. `not ready`: another attempt runs it, or it has ended. `pipeline`, `agent`: left
 to a worker that runs this kind. `alone`: it must run in an operating-system process of its own.
-`not allowed`: this worker's operator does not allow what it needs. `ended`: this attempt ended it.
-`waiting`: parked until children end. `given back`: returned to the queue. `lost`: another attempt has it."""
+`not allowed`: this worker's operator does not allow what it needs. `not able`: a package or a key for its
+model is missing here. `ended`: this attempt ended it. `waiting`: parked until children end. `given back`:
+returned to the queue. `lost`: another attempt has it."""
 
 
 class Attempt:

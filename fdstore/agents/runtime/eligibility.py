@@ -14,8 +14,10 @@ import msgspec
 from fdstore.agents.loop.program_loader import Bundle
 from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowed, PathRefused
 from fdstore.files.permissions import Permissions
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.records import ProcessRecord
 from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.processes.asks import LaneTask
 from fdstore.store.record_format import decode_record, replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
 from fdstore.store.views.health import read_health
@@ -29,18 +31,22 @@ MAX_EXPLAINED = 500
 
 
 class Needs(msgspec.Struct, frozen=True):
-    """The Python functions and commands that a process runs, and the `[export] root` of its program."""
+    """The Python functions and commands that a process runs, the `[export] root` of its program, and the
+    server of the model that it asks, if it asks one."""
 
     python: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     export_root: str | None = None
     is_pipeline: bool = False
+    server: ModelServer | None = None
 
     def check(self, permissions: Permissions) -> None:
         """Raise `NotAllowed` or `PathRefused` if the permissions do not include these."""
         permissions.check_python(self.python)
         permissions.check_commands(self.commands)
         permissions.resolve_export_root(self.export_root)
+        if self.server is not None:
+            permissions.models.check(self.server)
 
 
 def read_needs(members: list[ProcessKeys]) -> Operation[list[Needs]]:
@@ -52,37 +58,37 @@ def read_needs(members: list[ProcessKeys]) -> Operation[list[Needs]]:
     found = [[None] * 3 if isinstance(record, DamagedRecord) else record for record in records]
     reads: Batch = [
         ("LINDEX", member.journal, 0)
-        if kind == b"pipeline"
+        if kind in (b"pipeline", b"asks")
         else ("HGET", member.tree.programs, bundle or b"")
         for member, (kind, _, bundle) in zip(members, found, strict=True)
     ]
     texts = yield from replies_or_damage(reads)
     return [
-        _parse(text, kind == b"pipeline", show_bytes(program or b"")) if isinstance(text, bytes) else Needs()
+        _parse(text, kind, show_bytes(program or b"")) if isinstance(text, bytes) else Needs()
         for (kind, program, _), text in zip(found, texts, strict=True)
     ]
 
 
-def _parse(text: bytes, is_pipeline: bool, program: str) -> Needs:
+def _parse(text: bytes, kind: bytes | None, program: str) -> Needs:
     try:
-        if is_pipeline:
+        if kind == b"asks":
+            return Needs(server=decode_record(text, LaneTask, "the task of a lane").server)
+        if kind == b"pipeline":
             task = decode_record(text, PipeTask, "the task of a pipeline")
             return Needs(commands=tuple(argv[0] for argv in task.commands), is_pipeline=True)
         found = Bundle.from_json(text).programs[program]
-        return Needs(python=found.python, export_root=found.export_root)
+        return Needs(python=found.python, export_root=found.export_root, server=found.server)
     except (DamagedRecord, InvalidProgram, NewerFormat, LookupError):
         return Needs()
 
 
 def refusal(worker: RegisteredWorker, needs: Needs) -> str:
     """Return why a worker does not run a process with these needs; "" if it does."""
-    if worker.no_agents and not needs.is_pipeline:
-        return worker.no_agents
     try:
         needs.check(worker_check.permissions_of(worker))
     except (NotAllowed, PathRefused) as error:
         return str(error)
-    return ""
+    return "" if needs.is_pipeline else worker_check.model_refusal(worker, needs.server or ModelServer())
 
 
 def describe_permissions(permissions: Permissions) -> str:
@@ -93,6 +99,7 @@ def describe_permissions(permissions: Permissions) -> str:
         python=permissions.python,
         commands=permissions.commands,
         export_root=None if permissions.export_root is None else ".",
+        models=permissions.models,
     )
     return msgspec.json.encode(shared).decode()
 

@@ -7,7 +7,7 @@ looks whether these are its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Lock
 
 from fdstore.client import Store, connect
@@ -29,10 +29,18 @@ def background_worker(url: str, prefix: str) -> BackgroundWorker:
     return BackgroundWorker(settings.read().data_dir, url, prefix)
 
 
-def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: bool, say: Say) -> None:
+def renew_if_idle(
+    store: Store,
+    background: BackgroundWorker,
+    *,
+    for_functions: bool,
+    say: Say,
+    variables: Collection[str] = (),
+) -> None:
     """Stop a background worker whose API key, environment or directory differs from this program's, so that
-    the next one has the same. While processes run or wait, only warn."""
-    others = _misfits(background, for_functions)
+    the next one has the same. While processes run or wait, only warn. `variables` have keys that programs
+    name."""
+    others = _misfits(background, for_functions, variables)
     if not others:
         return
     pid = background.pid()
@@ -44,14 +52,16 @@ def renew_if_idle(store: Store, background: BackgroundWorker, *, for_functions: 
     background.stop()
 
 
-def warn_of_misfits(background: BackgroundWorker, *, for_functions: bool, say: Say) -> None:
+def warn_of_misfits(
+    background: BackgroundWorker, *, for_functions: bool, say: Say, variables: Collection[str] = ()
+) -> None:
     """Warn if the environment of a background worker differs from this program's."""
-    if others := _misfits(background, for_functions):
+    if others := _misfits(background, for_functions, variables):
         _say_misfits(background.pid(), others, say)
 
 
-def _misfits(background: BackgroundWorker, for_functions: bool) -> str:
-    found = background.differences(for_functions=for_functions)
+def _misfits(background: BackgroundWorker, for_functions: bool, variables: Collection[str]) -> str:
+    found = background.differences(for_functions=for_functions, variables=variables)
     more = [f"and {len(found) - MAX_MISFITS} more"] if len(found) > MAX_MISFITS else []
     return "; ".join(found[:MAX_MISFITS] + more)
 

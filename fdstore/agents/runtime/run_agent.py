@@ -9,6 +9,7 @@ from contextlib import nullcontext
 
 from fdstore.agents.loop.agent import Agent
 from fdstore.agents.loop.answer_stream import open_answer_stream
+from fdstore.agents.loop.conversation import Start
 from fdstore.agents.loop.ends import AwaitedProcesses
 from fdstore.agents.loop.history import read_history
 from fdstore.agents.loop.models.base import Model
@@ -17,9 +18,10 @@ from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.agents.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.agents.runtime.claim import Lease, WorkerStopping
 from fdstore.client import Store
-from fdstore.errors import NewerFormat, quoted
+from fdstore.errors import InvalidProgram, NewerFormat, quoted
 from fdstore.files.permissions import Permissions
 from fdstore.model.lifecycle import ProcessEnd
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.results.context import Context, Linked, UserCode, Watch
 from fdstore.store.process_handle import ProcessHandle
@@ -38,7 +40,7 @@ _STARTING_AGENTS = frozenset(name for name, tool in BUILT_IN.items() if tool.sta
 
 def run_agent(
     attempt: Attempt,
-    model: Callable[[], Model],
+    model: Callable[[ModelServer], Model],
     permissions: Permissions,
     *,
     own: Bundle | None,
@@ -54,6 +56,7 @@ def run_agent(
         program = bundle.programs[claim.program]
     check_tools(process, program)
     history = store.run(read_history(handle.keys, claim.journal))
+    check_provider(history.start, program)
     if history.unknown:
         log.warning("%s: journal records of newer kinds are skipped: %s", process, history.unknown)
     toolbox = make_toolbox(
@@ -75,7 +78,7 @@ def run_agent(
         handle,
         program,
         toolbox,
-        ObservedModel(model()),
+        ObservedModel(model(program.server)),
         history=history,
         claim=claim,
         pause=attempt.lease.pause,
@@ -119,6 +122,7 @@ def linked_programs(bundle: Bundle, program: Program) -> dict[str, Linked]:
             bundle=bundle.json,
             preload=bundle.programs[linked.key].preload,
             price=bundle.programs[linked.key].price,
+            server=bundle.programs[linked.key].server,
         )
         for alias, linked in program.linked.items()
     }
@@ -171,6 +175,17 @@ def make_toolbox(
         functions = {path: import_tool(path, tools_path) for path in program.python}
     permissions.check_origin({path: defining_module(each) for path, each in functions.items()})
     return Toolbox(context, list(functions.values()))
+
+
+def check_provider(start: Start | None, program: Program) -> None:
+    """Check that a conversation goes on with the provider that it began with: what another one said in it,
+    such as what it thought, has a form of its own. Raises `InvalidProgram`."""
+    if start is not None and start.provider != program.provider:
+        raise InvalidProgram(
+            "model.provider",
+            f'this conversation began with the provider "{start.provider}" and cannot go on with'
+            f' "{program.provider}"; begin a new one',
+        )
 
 
 def check_tools(process: str, program: Program) -> None:

@@ -29,6 +29,7 @@ from fdstore.agents.runtime.claim import WorkerStopping
 from fdstore.errors import STORE_FAILURES, DamagedRecord, FDStoreError, Fenced, QuotaExceeded, TooLarge
 from fdstore.model import ends
 from fdstore.model.lifecycle import ProcessEnd
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.records import TOKEN_COUNTS, TokenUsage
 from fdstore.store.contents import reading
 from fdstore.store.keys import process_keys
@@ -60,10 +61,12 @@ INCOMPLETE = {
 }
 
 
-def run_asks(attempt: Attempt, model: Callable[[], Model], *, alone_until: int | None) -> AttemptOutcome:
+def run_asks(
+    attempt: Attempt, model: Callable[[ModelServer], Model], *, alone_until: int | None
+) -> AttemptOutcome:
     """Run a lane until its call has no asks left, or until it is past the journal record `alone_until`."""
     task = decode_record(attempt.claim.task, LaneTask, f"the journal of process {attempt.process}")
-    lane = _Lane(attempt, ObservedModel(model()), task, alone_until)
+    lane = _Lane(attempt, model, task, alone_until)
     with ThreadPoolExecutor(task.width, f"asks {attempt.process}") as pool:
         try:
             woken = lane.run(pool)
@@ -87,7 +90,13 @@ class _Begun(msgspec.Struct, frozen=True):
 class _Lane:
     """The asks of one lane. `is_over` ends its requests."""
 
-    def __init__(self, attempt: Attempt, model: Model, task: LaneTask, alone_until: int | None) -> None:
+    def __init__(
+        self,
+        attempt: Attempt,
+        model: Callable[[ModelServer], Model],
+        task: LaneTask,
+        alone_until: int | None,
+    ) -> None:
         self._attempt = attempt
         self._run = attempt.store.run
         self._model = model
@@ -104,6 +113,7 @@ class _Lane:
         self._shared: dict[str, list[tuple[int, StoredAsk]] | None] = {}
         """The first texts that several asks share. While the first such ask waits for its answer to begin,
         the others wait too, so that the provider's cache has the text by then; afterwards None."""
+        self._has_answer = False
         self.is_over = False
 
     def run(self, pool: ThreadPoolExecutor) -> tuple[str, ...]:
@@ -196,13 +206,14 @@ class _Lane:
         try:
             self._check()
             settings = self._settings[ask.settings]
-            answer = self._model.query(
+            answer = ObservedModel(self._model(settings.server)).query(
                 ModelRequest(
                     model=settings.model,
                     system=escape_surrogates(settings.system),
                     messages=[{"role": "user", "content": self._content(ask, settings)}],
                     tools=[],
                     parameters={**settings.parameters, "max_tokens": settings.max_tokens},
+                    is_first=not self._has_answer,
                     until_s=math.inf,
                     pause=self._pause,
                     check=self._check,
@@ -210,6 +221,7 @@ class _Lane:
                     give_up_s=settings.give_up_seconds,
                 )
             )
+            self._has_answer = True
             seconds = round(time.monotonic() - began, 3)
             self._arrived.put(
                 Answered(number=number, answer=self._answer(answer, seconds), usage=_usage(answer))

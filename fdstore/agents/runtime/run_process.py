@@ -23,6 +23,7 @@ from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotAllowed, PathRefused
 from fdstore.files.permissions import Permissions
 from fdstore.model.lifecycle import ProcessEnd
+from fdstore.model.model_servers import ModelServer
 from fdstore.results.context import UserCode
 from fdstore.setup.logs import about
 from fdstore.store.keys import process_keys
@@ -60,9 +61,10 @@ def run_process(
     process: str,
     *,
     worker: str,
-    model: Callable[[], Model] | None,
+    model: Callable[[ModelServer], Model] | None,
     wake: Callable[[str], None],
     permissions: Permissions,
+    lacks: Callable[[ModelServer], str] | None = None,
     own: Bundle | None = None,
     wait_here: bool = False,
     leave_on_interrupt: bool = False,
@@ -75,9 +77,11 @@ def run_process(
 ) -> AttemptOutcome:
     """Run a process until it ends, waits, or is run elsewhere.
 
-    model               creates the client of the model; None: claim no agents
+    model               returns a client for a server of models; None: claim no agents
     wake                sends a wake-up for a process id
     permissions         what the process's program may do here
+    lacks               returns what is missing here to ask a server, "" for nothing: then no agent that asks
+                        it is claimed; None: that is found out when it is asked
     own                 the bundle that this program launched itself, in place of the stored one
     wait_here           wait in this call for children instead of parking the process
     leave_on_interrupt  on Ctrl-C return the process to the workers instead of cancelling its tree
@@ -101,7 +105,7 @@ def run_process(
         # its queue message is consumed, so send another
         wake(process)
         return "given back"
-    if not permissions.all_allowed:
+    if not permissions.all_allowed or lacks is not None:
         [needs] = store.run(read_needs([keys]))
         try:
             needs.check(permissions)
@@ -110,6 +114,10 @@ def run_process(
                 raise
             log.debug("%s is left to other workers: %s", process, error)
             return "not allowed"
+        lack = lacks(needs.server) if lacks and model is not None and needs.server is not None else ""
+        if lack:
+            log.debug("%s is left to other workers: %s", process, lack)
+            return "not able"
     claim = claim_process(
         store,
         keys,
@@ -130,11 +138,17 @@ def run_process(
             return _run_pipeline(attempt, pipeline)
         assert model is not None, "an agent was claimed where none is run"
         alone_until = claim.alone_until if company == "none for long" else None
+
+        def allowed(server: ModelServer) -> Model:
+            # here, so that nobody who runs processes can forget it
+            permissions.models.check(server)
+            return model(server)
+
         if claim.is_lane:
-            return run_asks(attempt, model, alone_until=alone_until)
+            return run_asks(attempt, allowed, alone_until=alone_until)
         return run_agent(
             attempt,
-            model,
+            allowed,
             permissions,
             own=own,
             wait_here=wait_here,

@@ -1,13 +1,14 @@
 -- Queues asks that are stored and neither queued, taken nor answered, and creates the lanes that they lack. A repeat
 -- changes nothing.
 -- KEYS tree parent_record asks queue
--- ARGV attempt parent call most_at_once:number lane_width seen_child traceparent price failures rest...
+-- ARGV attempt parent call most_at_once:number lane_width seen_child traceparent price server failures rest...
 --   queue          their queue
 --   most_at_once   how many to ask at once
 --   lane_width     how many of them one lane asks
 --   seen_child     the highest child number that the client has seen
 --   traceparent    traceparent of the process, '' for none
 --   price          price of the model (JSON, '' for none)
+--   server         the server that is asked (JSON)
 --   failures       how many asks fail at once
 --   rest           of each that fails: number, answer (JSON); then the numbers of all others without an answer
 -- ->    ok lane... | unsafe policy | gone | fenced why
@@ -50,7 +51,8 @@ for i = #live + 1, wanted do
   local process = process_record(tree, id)
   local width = math.floor(at_once / wanted) + (i <= at_once % wanted and 1 or 0)
   clear(process)
-  redis.call('RPUSH', process .. ':journal', cjson.encode({ kind = 'asks', call = call, width = width }))
+  redis.call('RPUSH', process .. ':journal', cjson.encode({ kind = 'asks', call = call, width = width,
+    server = cjson.decode(server) }))
   live[#live + 1] = id
   lanes[#lanes + 1] = { id = id }
   local ids = {}

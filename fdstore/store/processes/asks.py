@@ -30,8 +30,10 @@ from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec.structs import asdict
 
 from fdstore.errors import DamagedRecord, FDStoreError, TooLarge
+from fdstore.model.model_servers import ModelServer
 from fdstore.model.records import (
     MAX_MOMENT_S,
     TOKEN_COUNTS,
@@ -88,14 +90,14 @@ class Ask(msgspec.Struct, frozen=True):
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 
 
-class AskSettings(msgspec.Struct, frozen=True, kw_only=True):
+class AskSettings(ModelServer, frozen=True, kw_only=True):
     """The settings of asks: the texts of one have at most `max_chars` characters together; up to `at_once` of
     a call are asked at a time. `price` is that of the model."""
 
     model: str
     max_tokens: _Positive = 4096
     system: str = ""
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = msgspec.field(default_factory=dict)
     at_once: _Positive = 50
     max_chars: _Positive = 200_000
     price: ModelPrice | None = None
@@ -130,11 +132,12 @@ class StoredAsk(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LaneTask(msgspec.Struct, frozen=True, tag="asks", tag_field="kind"):
-    """The task of a lane, the first record of its journal: the call whose asks it takes, and how many it runs
-    at once."""
+    """The task of a lane, the first record of its journal: the call whose asks it takes, how many it runs at
+    once, and the server that it asks, for workers that look whether they may."""
 
     call: str
     width: Annotated[int, msgspec.Meta(ge=1, le=PER_LANE)]
+    server: ModelServer = ModelServer()
 
 
 def check_size(size: int, limit: int) -> None:
@@ -183,6 +186,7 @@ def start(
         seen_child=handle.highest_child,
         traceparent=traceparent(),
         price=price,
+        server=msgspec.json.encode({k: v for k, v in asdict(settings.server).items() if v is not None}),
         failures=len(refused),
         rest=rest,
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from fdstore.errors import DamagedRecord, NotAllowed, NotFound, NoWorker
 from fdstore.files.permissions import Permissions
+from fdstore.model.model_servers import ModelServer
 from fdstore.store.processes import process_records
 from fdstore.store.record_format import decode_record
 from fdstore.store.views import worker_registry
@@ -21,9 +22,11 @@ PATIENCE_S = 3.0
 """The time that a caller waits before it explains the delay."""
 
 
-def no_worker(prefix: str, *, for_agents: bool, commands: Sequence[str] = ()) -> Operation[str]:
-    """Return why no worker can claim an agent (or a pipeline of these commands) now; "" if one can. One round
-    trip."""
+def no_worker(
+    prefix: str, *, for_agents: bool, commands: Sequence[str] = (), servers: Sequence[ModelServer] = ()
+) -> Operation[str]:
+    """Return why no worker can claim an agent (or a pipeline of these commands) now; "" if one can. With
+    `servers` there must be one for agents that ask each of them. One round trip."""
     living = (yield from worker_registry.read_workers(prefix)).alive
     if not living:
         return NO_WORKER
@@ -31,14 +34,29 @@ def no_worker(prefix: str, *, for_agents: bool, commands: Sequence[str] = ()) ->
         return f"no worker of this store may run it; {living[0].name} says: {refusals[0]}"
     if not for_agents:
         return ""
-    if any(not each.no_agents for each in living):
-        return ""
-    return f"no worker of this store takes agents; {living[0].name} says: {living[0].no_agents}"
+    for server in servers or [ModelServer()]:
+        reasons = [model_refusal(each, server) for each in living]
+        if all(reasons):
+            which = "takes agents" if server.is_own else "takes agents of this server of models"
+            return f"no worker of this store {which}; {living[0].name} says: {reasons[0]}"
+    return ""
 
 
-def require_worker(prefix: str, *, for_agents: bool, commands: Sequence[str] = ()) -> Operation[None]:
+def model_refusal(worker: worker_registry.RegisteredWorker, server: ModelServer) -> str:
+    """Return why a worker asks no model of this server; "" if it does."""
+    models = permissions_of(worker).models
+    try:
+        models.check(server)
+    except NotAllowed as error:
+        return str(error)
+    return models.missing(server, worker.no_agents)
+
+
+def require_worker(
+    prefix: str, *, for_agents: bool, commands: Sequence[str] = (), servers: Sequence[ModelServer] = ()
+) -> Operation[None]:
     """Check that a live worker can claim an agent (or a pipeline of these commands). Raises `NoWorker`."""
-    problem = yield from no_worker(prefix, for_agents=for_agents, commands=commands)
+    problem = yield from no_worker(prefix, for_agents=for_agents, commands=commands, servers=servers)
     if problem:
         raise NoWorker(problem)
 

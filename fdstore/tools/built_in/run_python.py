@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
 from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import InvalidArgument
+from fdstore.model.model_servers import ModelServer
 from fdstore.programs.host import Starters
 from fdstore.programs.python_call import run_call
 from fdstore.programs.refusals import NotForCode
@@ -41,7 +43,7 @@ def starters_for(context: Context) -> Starters:
     def start_agent(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
         if spawn.TOOL.name in context.refused:
             raise InvalidArgument("spawn", "a copy cannot start agents; do its task with the other functions")
-        yield from _require_worker(context, for_agents=True)
+        yield from _require_worker(context, for_agents=True, servers=context.servers_of(program))
         asked = spawn.Spawn(program_name=program, query=query, additional_preload_fds=refs)
         return (yield from spawn.start_child(context, asked, slot))
 
@@ -60,9 +62,11 @@ def starters_for(context: Context) -> Starters:
     return Starters(spawn=start_agent, pipe=start_commands)
 
 
-def _require_worker(context: Context, *, for_agents: bool) -> Operation[None]:
+def _require_worker(
+    context: Context, *, for_agents: bool, servers: Sequence[ModelServer] = ()
+) -> Operation[None]:
     if not context.wait_for_workers:
-        yield from worker_check.require_worker(context.prefix, for_agents=for_agents)
+        yield from worker_check.require_worker(context.prefix, for_agents=for_agents, servers=servers)
 
 
 def describe(context: Context) -> str:

@@ -145,7 +145,7 @@ def run_agent(
                         store,
                         process,
                         worker="bench",
-                        model=lambda: client,
+                        model=lambda _: client,
                         wake=lambda _: None,
                         permissions=Permissions(),
                     )

@@ -138,7 +138,7 @@ def run_one(store: Store, model: AnthropicModel, process: str) -> str:
         store,
         process,
         worker="there:2",
-        model=lambda: model,
+        model=lambda _: model,
         wake=lambda _: None,
         permissions=Permissions(),
     )

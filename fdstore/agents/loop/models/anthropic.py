@@ -5,6 +5,7 @@ The SDK is a client of HTTP alone here: `tries` retries, `answer` builds the ans
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import anthropic
@@ -12,59 +13,66 @@ import httpx2
 
 from fdstore.agents.loop.answer import AnswerBuilder
 from fdstore.agents.loop.conversation import Assistant
-from fdstore.agents.loop.models.base import ModelFailed, ModelRequest, takes_deferred_tools
+from fdstore.agents.loop.models.base import ModelFailed, ModelRequest
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
+from fdstore.agents.loop.models.server_names import ServerNames
+from fdstore.agents.loop.models.transport import ModelTransport
 from fdstore.agents.loop.models.tries import OnEvent, Tries, broke_off, is_server_url
 from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
-from fdstore.http.client import GuardedTransport
+from fdstore.model.providers import PROVIDERS
 
-NO_URL = "ANTHROPIC_BASE_URL is not the URL of a server, as https://HOST:PORT: correct or unset it"
-ADVICE = {
-    401: "check ANTHROPIC_API_KEY",
-    403: "check what ANTHROPIC_API_KEY may use",
-    404: "check [model] name and ANTHROPIC_BASE_URL",
-}
 ERRORS = SdkErrors(
     root=anthropic.AnthropicError,
     api=anthropic.APIError,
     status=anthropic.APIStatusError,
     connection=anthropic.APIConnectionError,
-    advice=ADVICE,
 )
-
-
-def _connections() -> httpx2.AsyncClient:
-    # without a transport of ours the SDK would read the proxies of the environment here
-    return anthropic.DefaultAsyncHttpxClient(transport=GuardedTransport())
+CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
 
 
 class AnthropicModel:
     """A client of the Messages API. Reads `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL`, as the SDK does.
 
+    A server that is given by `base_url` gets the key given beside it, and nothing that the SDK reads from the
+    environment. `key_name` names what has the key, for errors.
+
     Safe to share between threads. Makes no connection and reads no proxy before the first request. Raises
     `ModelFailed` if no key is set, or if the URL cannot be one of a server.
     """
 
-    def __init__(self, *, api_key: str | None = None, base_url: str | None = None) -> None:
+    def __init__(
+        self, *, api_key: str | None = None, base_url: str | None = None, key_name: str = "ANTHROPIC_API_KEY"
+    ) -> None:
+        names = ServerNames("anthropic", base_url, key_name)
+
+        def connections() -> httpx2.AsyncClient:
+            # without a transport of ours the SDK would read the proxies of the environment here
+            return anthropic.DefaultAsyncHttpxClient(transport=ModelTransport(names.url))
+
         try:
             client = anthropic.AsyncAnthropic(
-                api_key=api_key, base_url=base_url, max_retries=0, http_client=_connections()
+                api_key=api_key,
+                base_url=base_url,
+                max_retries=0,
+                http_client=connections(),
+                default_headers=_headers_for(base_url, api_key),
             )
         except anthropic.AnthropicError as error:
             raise ModelFailed(str(error)) from error
         except (httpx2.InvalidURL, ValueError) as error:
-            raise ModelFailed(NO_URL) from error
+            raise ModelFailed(names.no_url) from error
         if not is_server_url(client.base_url):
-            raise ModelFailed(NO_URL)
+            raise ModelFailed(names.no_url)
         # checked here, because the SDK would raise a bare TypeError at the first request
-        headers = {name.lower() for name, value in client.default_headers.items() if value}
-        if client.credentials is None and headers.isdisjoint({"x-api-key", "authorization"}):
+        headers = {name.lower(): value for name, value in client.default_headers.items() if value}
+        if client.credentials is None and headers.keys().isdisjoint({"x-api-key", "authorization"}):
             raise ModelFailed(
                 "no key for the Messages API: set ANTHROPIC_API_KEY; "
                 "`python -m fdstore.testing` runs a scripted model, which needs no key"
             )
-        self.takes_deferred_tools = takes_deferred_tools("anthropic", client.base_url.host)
-        self._tries = Tries(client, _connections, ERRORS)
+        names.check_headers(headers)
+        self.takes_deferred_tools = PROVIDERS["anthropic"].takes_deferred_tools(client.base_url.host)
+        self._tries = Tries(client, connections, ERRORS, names)
 
     def close(self) -> None:
         """End its requests, which then raise `ModelFailed`, and close its connections."""
@@ -88,13 +96,14 @@ class AnthropicModel:
         return self._tries.query(request, ask)
 
 
-def missing_key() -> str:
-    """Return why no model can be asked in this environment, such as for lack of a key; "" if one can."""
-    try:
-        AnthropicModel().close()
-    except ModelFailed as error:
-        return str(error)
-    return ""
+def _headers_for(base_url: str | None, api_key: str | None) -> dict[str, Any] | None:
+    """Return the headers for a server that is given: the key under both names, since servers differ in which
+    they read, and none of those that the environment has for the SDK's own server."""
+    if base_url is None:
+        return None
+    named = os.environ.get(CUSTOM_HEADERS, "").split("\n")
+    own: dict[str, Any] = {line.partition(":")[0].strip(): anthropic.omit for line in named if ":" in line}
+    return own | ({} if api_key is None else {"Authorization": f"Bearer {api_key}", "X-Api-Key": api_key})
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:

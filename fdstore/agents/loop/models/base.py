@@ -1,8 +1,12 @@
-"""The interface between an agent and its model: the protocol that each provider's client implements."""
+"""The interface between an agent and its model: the protocol that each provider's client implements.
+
+Which server an agent asks is a `ModelServer`; with which key and by whose leave,
+`fdstore.model.model_servers` says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -50,22 +54,10 @@ class DeferralRefused(ModelFailed):
     """The model's server refuses a request because tools in it are deferred."""
 
 
-DEFERRING_HOSTS: Mapping[str, frozenset[str]] = {"anthropic": frozenset({"api.anthropic.com"})}
-"""By provider, the hosts of servers that are known to take deferred tools."""
-
-
-def takes_deferred_tools(provider: str, host: str) -> bool:
-    """Return whether a provider's server is known to take tools that are loaded later.
-
-    >>> takes_deferred_tools("anthropic", "api.anthropic.com"), takes_deferred_tools("anthropic", "localhost")
-    (True, False)
-    """
-    return host in DEFERRING_HOSTS.get(provider, ())
-
-
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request for an answer: what is sent, and how long it is tried.
 
+    is_first      no answer of the conversation is there yet
     prompt_cache  the provider keeps the request for the next one, which begins with the same bytes
     until_s       the time, of `time.monotonic`, until which it is tried again
     give_up_s     the seconds for which it is, counted from the last sign of life before the first failure
@@ -82,6 +74,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     tools: list[dict[str, Any]]
     parameters: dict[str, Any]
     prompt_cache: PromptCache = False
+    is_first: bool = False
     until_s: float
     give_up_s: float = 600.0
     pause: Callable[[float], None]
@@ -95,7 +88,7 @@ class Model(Protocol):
 
     @property
     def takes_deferred_tools(self) -> bool:
-        """Whether its server is known to take tools that are loaded later, see `takes_deferred_tools`."""
+        """Whether its server is known to take tools that are loaded later."""
 
     def close(self) -> None:
         """Close its connections."""

@@ -9,13 +9,13 @@ header `x-should-retry`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import httpx2
 import msgspec
 
 from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, ModelRequest, PromptTooLong
+from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.http.client import UnusableSetting
 
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
@@ -31,10 +31,11 @@ _DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference", re.IGNORECASE)
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """A failed try: why, whether the next one may succeed, and after which pause if the server named one.
-    `raised` is the error of one that may not."""
+    `raised` is the error of one that may not; `is_absent`: nothing listens at the URL."""
 
     reason: str
     may_pass: bool
+    is_absent: bool
     retry_after_s: float | None
     raised: type[ModelFailed]
 
@@ -44,25 +45,26 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
 
     root, api, status, connection  its classes of all errors, of those of the API, of those with a status, of
                                    those that wrap one of the HTTP library
-    advice                         what to do, by the status of a response
     """
 
     root: type[Exception]
     api: type[Exception]
     status: type[Exception]
     connection: type[Exception]
-    advice: Mapping[int, str]
 
     @property
     def caught(self) -> tuple[type[Exception], ...]:
         """The classes of the errors that `read` takes."""
         return (self.root, httpx2.HTTPError)
 
-    def read(self, error: Exception, request: ModelRequest, timeout: httpx2.Timeout) -> Failure:
+    def read(
+        self, error: Exception, request: ModelRequest, timeout: httpx2.Timeout, names: ServerNames
+    ) -> Failure:
         """Return what an error means for a request that was sent with these time-outs."""
         return Failure(
-            reason=self._reason(error, timeout),
+            reason=self._reason(error, timeout, names),
             may_pass=self._may_pass(error),
+            is_absent=isinstance(self._cause(error), httpx2.ConnectError),
             retry_after_s=_retry_after_s(_response(error).headers) if self._has_status(error) else None,
             raised=self._raised(error, request),
         )
@@ -100,13 +102,13 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
         """Return the error of the HTTP library, if the SDK wrapped one."""
         return (error.__cause__ if isinstance(error, self.connection) else None) or error
 
-    def _reason(self, error: Exception, timeout: httpx2.Timeout) -> str:
+    def _reason(self, error: Exception, timeout: httpx2.Timeout, names: ServerNames) -> str:
         if self._has_status(error):
             status = _status(error)
             # an error in mid-stream has status 200
             kind = " ".join(str(part) for part in (status, _type(error)) if part not in (200, None))
             text = f"the model answered {kind}: {_message(error)}"[:450]
-            advice = self.advice.get(status)
+            advice = names.advice(status, _response(error).request.url.path)
             return f"{text}; {advice}" if advice else text
         cause = self._cause(error)
         if isinstance(cause, (UnusableSetting, httpx2.LocalProtocolError)):

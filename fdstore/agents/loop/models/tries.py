@@ -28,6 +28,7 @@ from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelFailed, ModelRequest, Retry
 from fdstore.agents.loop.models.request_loop import Requests
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
+from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.model.records import TokenUsage
 
 FIRST_PAUSE_S = 0.5
@@ -37,6 +38,9 @@ CONNECT_TIMEOUT_S = 5.0
 REQUESTS_PER_CLIENT = 16
 """Maximum number of concurrent requests per client of the SDK. The HTTP library scans all connections of a
 client twice per request: with one client for 200 agents, that took a third of a worker's processor."""
+ABSENT_S = 30.0
+"""How long a server at whose URL nothing listens is asked for the first answer of a conversation: then it is
+more likely a wrong URL than an outage."""
 READABLE_TRIES = 3
 """Maximum number of answers requested while they cannot be parsed or contain malformed calls."""
 
@@ -107,9 +111,17 @@ class Tries(Generic[C]):
 
     client       of the SDK, which must not retry by itself
     connections  makes the connections of a further client
+    names        of the server and its key
     """
 
-    def __init__(self, client: C, connections: Callable[[], httpx2.AsyncClient], errors: SdkErrors) -> None:
+    def __init__(
+        self,
+        client: C,
+        connections: Callable[[], httpx2.AsyncClient],
+        errors: SdkErrors,
+        names: ServerNames,
+    ) -> None:
+        self._names = names
         self._clients = _Clients(client, connections)
         self._errors = errors
         self._requests = Requests()
@@ -142,7 +154,7 @@ class Tries(Generic[C]):
                     return msgspec.structs.replace(answer, **msgspec.structs.asdict(used))
                 reason = "the model called a tool with arguments that are not JSON"
             except self._errors.caught as error:
-                failure = self._errors.read(error, request, timeout)
+                failure = self._errors.read(error, request, timeout, self._names)
                 reason = failure.reason
                 if not failure.may_pass:
                     raise failure.raised(reason) from error
@@ -150,6 +162,12 @@ class Tries(Generic[C]):
                 failing_since = last_event.at if failing_since is None else failing_since
                 if time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(f"{reason}; the agent's time was over") from error
+                if (
+                    request.is_first
+                    and failure.is_absent
+                    and time.monotonic() + pause_s >= failing_since + ABSENT_S
+                ):
+                    raise ModelFailed(f"{reason}; check {self._names.url}, tries: {tries}") from error
                 if time.monotonic() + pause_s >= failing_since + give_up_s:
                     limit = f"{give_up_s:g} s ([model] give_up_seconds)"
                     raise ModelFailed(f"{reason}; no answer within {limit}, tries: {tries}") from error

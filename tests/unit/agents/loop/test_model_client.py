@@ -318,6 +318,10 @@ def test_more_requests_than_one_client_of_the_sdk_takes_run_at_once() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://host:port", "http://127.0.0.1:99999", "127.0.0.1:8080", "http://"])
-def test_a_base_url_that_is_none_is_refused_at_once_by_its_name(url: str) -> None:
+def test_a_base_url_that_is_none_is_refused_at_once_by_its_name(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+
     with pytest.raises(ModelFailed, match="ANTHROPIC_BASE_URL is not the URL of a server"):
-        AnthropicModel(api_key="any", base_url=url)
+        AnthropicModel(api_key="any")

@@ -13,6 +13,7 @@ import pytest
 from fdstore.agents.loop.editor_schema import editor_schema, starter_file
 from fdstore.agents.loop.program_file import ProgramFile
 from fdstore.agents.loop.program_loader import load
+from fdstore.model.providers import PROVIDERS
 
 SECTIONS = {field.name: field.type for field in msgspec.structs.fields(ProgramFile)}
 EXAMPLES = {"parameters": {"max_tokens"}, "linked_programs": {"expert"}}
@@ -133,7 +134,7 @@ def test_the_schema_is_of_draft_7_without_references_and_null():
 def test_the_schema_accepts_valid_files():
     sections = editor_schema()["properties"]
 
-    assert sections["model"]["properties"]["provider"]["enum"] == ["anthropic"]
+    assert sections["model"]["properties"]["provider"]["enum"] == sorted(PROVIDERS)
     assert sections["limits"]["properties"]["max_turns"] | {"description": ""} == {
         "description": "",
         "type": "integer",

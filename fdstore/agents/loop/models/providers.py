@@ -1,0 +1,106 @@
+"""Open the clients of models: which class, with which key, to which server; and what is missing for that.
+
+The table of providers is `fdstore.model.providers`. Its clients are imported when they are opened, since an
+SDK takes a second, and most programs need one. Keys are read here and nowhere else (see `model_servers`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, cast
+
+import msgspec
+
+from fdstore.agents.loop.models.base import Model, ModelFailed
+from fdstore.model.model_servers import ModelAccess, ModelServer, canonical_url, not_set, own_url
+from fdstore.model.providers import CLIENTS, PROVIDERS
+from fdstore.setup.optional_packages import how_to_install, is_installed
+
+NO_KEY = "none"
+"""What is sent in place of a key to a server for which the program names none: SDKs insist on one."""
+
+
+def open_model(server: ModelServer, environ: Mapping[str, str] = os.environ) -> Model:
+    """Return a client for a server, with the key that belongs to it. Raises `ModelFailed` if something is
+    missing."""
+    if lack := lacking(server.provider):
+        raise ModelFailed(lack)
+    options: dict[str, Any] = {}
+    if server.base_url is not None:
+        options = {"base_url": server.base_url, "api_key": NO_KEY, "key_name": "[model] api_key_env"}
+    if server.api_key_env is not None:
+        key = environ.get(server.api_key_env, "").strip()
+        if not key:
+            raise ModelFailed(not_set(server.api_key_env))
+        options |= {"api_key": key, "key_name": server.api_key_env}
+    return open_class(server.provider)(**options)
+
+
+def open_class(provider: str) -> Callable[..., Model]:
+    """Import the client of a provider, with its SDK. Raises `ImportError`."""
+    module, _, name = PROVIDERS[provider].client.partition(":")
+    return cast(Callable[..., Model], getattr(import_module(f"{CLIENTS}.{module}"), name))
+
+
+def lacking(provider: str) -> str:
+    """Return which package the client of a provider lacks, and how to install it; "" if none."""
+    row = PROVIDERS[provider]
+    for package in row.packages:
+        if not is_installed(package):
+            how = how_to_install(row.extra)
+            return f'the provider "{provider}" needs the package {package}; install it with: {how}'
+    return ""
+
+
+def missing(server: ModelServer, environ: Mapping[str, str] = os.environ) -> str:
+    """Return what is missing to ask a server, without a request; "" if nothing is."""
+    if lack := lacking(server.provider):
+        return lack
+    if server.api_key_env is not None:
+        return "" if environ.get(server.api_key_env, "").strip() else not_set(server.api_key_env)
+    if server.base_url is not None:
+        return ""
+    row = PROVIDERS[server.provider]
+    if not row.sign_in and not any(environ.get(name) for name in row.keys):
+        return f"no key for {row.title}: set {row.keys[0]}"
+    try:
+        open_model(server).close()
+    except ModelFailed as error:
+        return str(error)
+    return ""
+
+
+def access_here(access: ModelAccess, environ: Mapping[str, str] = os.environ) -> ModelAccess:
+    """Return `access` with what is missing on this machine."""
+    return msgspec.structs.replace(
+        access,
+        # a URL with a password in it has no canonical form, and is not told
+        own_urls={name: canonical_url(own_url(name, environ)) or "" for name in PROVIDERS},
+        lacking={name: lack for name in PROVIDERS if (lack := lacking(name))},
+        keyless={name: missing(ModelServer(provider=name), environ) for name in PROVIDERS},
+        variables=tuple(
+            sorted(
+                name
+                for name in (environ if access.all_allowed else {each.variable for each in access.allowed})
+                if environ.get(name)
+            )
+        ),
+    )
+
+
+class ModelClients:
+    """Clients of models, one for each server, opened when they are first needed. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: dict[ModelServer, Model] = {}
+
+    def __call__(self, server: ModelServer) -> Model:
+        """Return the client for a server. Raises `ModelFailed`."""
+        with self._lock:
+            if server not in self._clients:
+                self._clients[server] = open_model(server)
+            return self._clients[server]

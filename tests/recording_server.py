@@ -1,0 +1,59 @@
+"""A server that records the headers of all requests and gives each the same answer."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+
+class RecordingServer:
+    """Its URL, and the headers of the requests so far. `redirected` is where the first request of each path
+    went, if it redirects."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        seen: list[dict[str, str]] = []
+        self.seen = seen
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                seen.append({name.lower(): value for name, value in self.headers.items()})
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    @property
+    def text(self) -> str:
+        """Everything that was sent to it in headers."""
+        return "\n".join(f"{name}: {value}" for headers in self.seen for name, value in headers.items())
+
+
+@contextmanager
+def recording(
+    status: int = 400,
+    headers: Mapping[str, str] = {"content-type": "application/json"},
+    body: bytes = b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}',
+) -> Iterator[RecordingServer]:
+    found = RecordingServer(status, headers, body)
+    thread = threading.Thread(target=found.server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield found
+    finally:
+        found.server.shutdown()
+        thread.join()
+        found.server.server_close()
