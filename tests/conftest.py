@@ -35,6 +35,7 @@ pytest.register_assert_rewrite(
 )
 
 import tests.properties  # noqa: E402, F401
+from tests.dialects import DialectUnderTest, speaking  # noqa: E402
 from tests.slices import check_slice  # noqa: E402
 from tests.store_model import StoreModel  # noqa: E402
 from tests.stored_keys import check_keys  # noqa: E402
@@ -86,6 +87,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     fixtures = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
     asyncio.run(pyfuncitem.obj(**fixtures))
     return True
+
+
+@pytest.fixture(autouse=True)
+def dialect(request: pytest.FixtureRequest) -> Iterator[DialectUnderTest]:
+    """The API of models that agents of the test speak, see `every_dialect`."""
+    with speaking(getattr(request, "param", "anthropic")) as spoken:
+        yield spoken
 
 
 @pytest.fixture(autouse=True)

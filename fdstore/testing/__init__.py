@@ -1,9 +1,9 @@
-"""Test agents without a model: a scripted Messages API on loopback.
+"""Test agents without a model: a scripted one on loopback, which speaks the Messages API and those of OpenAI.
 
 An agent is best tested as a whole: its loop, its tools, its retries and the SDK, everything but the model.
 `ScriptedModel` replaces the model behind `base_url`: it returns the answers of a script and records the
 requests. It refuses what the real API refuses, so a loop that omits a tool result fails here and not in
-production.
+production. One script plays for the Messages API, for Chat Completions and for the Responses API.
 
 A complete test of an agent:
 
@@ -41,6 +41,7 @@ result, `rules` what is refused. Agents in other processes find the model throug
 Requires only the standard library and msgspec; the SDK belongs to the agent.
 """
 
+from fdstore.testing.dialects import Quirk
 from fdstore.testing.elements import Element, element, elements
 from fdstore.testing.replies import (
     Cut,
@@ -56,6 +57,7 @@ from fdstore.testing.replies import (
     garbled,
     held,
     say,
+    signed,
     slow,
     think,
     turn,
@@ -69,6 +71,7 @@ __all__ = [
     "Element",
     "Fail",
     "Held",
+    "Quirk",
     "Replies",
     "Reply",
     "Request",
@@ -86,6 +89,7 @@ __all__ = [
     "garbled",
     "held",
     "say",
+    "signed",
     "slow",
     "think",
     "turn",

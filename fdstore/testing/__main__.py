@@ -5,7 +5,8 @@
     python -m fdstore.testing script.py --port 8765
 
 `script.py` assigns to `script` what `ScriptedModel` takes. A command, and all that it starts, finds the model
-through ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, so it need not be Python. The exit code is the command's, or
+through ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, or OPENAI_BASE_URL and OPENAI_API_KEY, so it need not be
+Python. The exit code is the command's, or
 1 if the script's own function raised; that exception is printed. Without a command these variables are
 printed as a line for a shell, and the model answers until SIGINT or SIGTERM.
 """
@@ -23,6 +24,7 @@ from typing import Any, get_args
 
 import click
 
+from fdstore.testing.dialects import Quirk
 from fdstore.testing.rules import Feature
 from fdstore.testing.server import ScriptedModel
 
@@ -44,13 +46,26 @@ from fdstore.testing.server import ScriptedModel
     "refused",
     multiple=True,
     type=click.Choice(get_args(Feature)),
-    help="Refuse requests with this, as servers do that do not know tools which are loaded later.",
+    help="Refuse requests with this, as servers do that do not know it.",
+)
+@click.option(
+    "--quirk",
+    "quirks",
+    multiple=True,
+    type=click.Choice(get_args(Quirk)),
+    help="Stream answers of Chat Completions as some servers do, see `fdstore.testing.Quirk`.",
 )
 @click.argument("command", metavar="[-- COMMAND [ARGUMENT]...]", nargs=-1)
-def main(path: Path, port: int, refused: tuple[Feature, ...], command: tuple[str, ...]) -> None:
+def main(
+    path: Path,
+    port: int,
+    refused: tuple[Feature, ...],
+    quirks: tuple[Quirk, ...],
+    command: tuple[str, ...],
+) -> None:
     script = load_script(path)
     try:
-        model = ScriptedModel(script, port=port, refuses=refused)
+        model = ScriptedModel(script, port=port, refuses=refused, quirks=quirks)
     except OSError as error:
         raise click.ClickException(f"port {port}: {error.strerror}") from error
     with model:

@@ -6,6 +6,7 @@
     turn(think("..."), say("Both."), call(...), call(...))     several blocks in one message
     turn(say("Half a sen"), stop_reason="max_tokens")
     fail(529, retry_after=0.1)                     an HTTP error
+    signed(call("add"), extra_content={...})       with fields that belong to the call in OpenAI's APIs
     cut(say("Never whole."), after_events=4)       a connection that drops in mid-answer
     slow(say("Late."), 0.5)                        any of them, later
 
@@ -47,15 +48,18 @@ class Text(msgspec.Struct, frozen=True):
 
 class ToolUse(msgspec.Struct, frozen=True):
     """A tool call. `id` None: the server generates one. A string as `input` is sent unchanged, to simulate
-    arguments that are not JSON."""
+    arguments that are not JSON. `extra` has fields that stand beside it in OpenAI's APIs, such as thought
+    signatures, which models want back as they came."""
 
     name: str
     input: Json | str
     id: str | None = None
+    extra: Json = {}
 
 
 class Thinking(msgspec.Struct, frozen=True):
-    """A thinking block; the API requires it back with the same text and signature."""
+    """A thinking block; the API requires it back with the same text and signature. In Chat Completions it is
+    in `reasoning_content` and `reasoning_details`, in the Responses API a reasoning item."""
 
     thinking: str
     signature: str
@@ -155,6 +159,19 @@ def call(
     (ToolUse(name='lookup', input={'id': 7}, id='toolu_x'),)
     """
     return Turn((ToolUse(name, {**(arguments or {}), **more}, id),))
+
+
+def signed(reply: Turn, **extra: object) -> Turn:
+    """Add fields to the calls of a reply, which OpenAI's APIs send beside them; the Messages API has none.
+
+    >>> signed(call("add"), extra_content={"google": {"thought_signature": "EpwB"}}).blocks[0].extra
+    {'extra_content': {'google': {'thought_signature': 'EpwB'}}}
+    """
+    blocks = (
+        msgspec.structs.replace(block, extra=extra) if isinstance(block, ToolUse) else block
+        for block in reply.blocks
+    )
+    return msgspec.structs.replace(reply, blocks=tuple(blocks))
 
 
 def garbled(name: str, arguments: str, *, id: str | None = None) -> Turn:

@@ -1,4 +1,4 @@
-"""Requests to the Messages API, parsed for scripts and assertions.
+"""Requests to a scripted model, parsed for scripts and assertions.
 
 A `Request` is recorded even if the API rules refuse it, so that a test can inspect it. So parsing accepts any
 JSON object, and treats malformed parts as empty.
@@ -27,11 +27,11 @@ class ToolResult(NamedTuple):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One `POST /v1/messages`.
+    """One request for an answer, to any of the APIs.
 
-    `system` is the system prompt as one text (its blocks joined by LF), `messages` the conversation
-    as sent, `tools` the names of the tools, deferred ones too, `raw` the whole body, `headers` by lower-case
-    name.
+    `system` is the system prompt as one text (its blocks joined by LF), `messages` the conversation in the
+    form of the Messages API, whichever it was sent to, `tools` the names of the tools, deferred ones too,
+    `raw` the whole body as sent, `headers` by lower-case name.
 
         def script(request):
             if request.turn_number == 0:

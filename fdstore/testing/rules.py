@@ -19,8 +19,15 @@ from fdstore.testing.requests import Request, blocks_of, referenced_tools
 
 MAX_CACHE_BREAKPOINTS = 4
 T = TypeVar("T")
-Feature = Literal["defer_loading", "tool_reference"]
-"""What servers other than Anthropic's may refuse."""
+Feature = Literal[
+    "defer_loading",
+    "tool_reference",
+    "max_completion_tokens",
+    "stream_options",
+    "reasoning_content",
+    "include",
+]
+"""What servers other than those whose API it is may refuse."""
 
 ToolName = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9_-]{1,128}\Z")]
 
@@ -122,7 +129,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 def check_creation(raw: Json) -> None:
     """Raise `RequestRefused` if `POST /v1/messages` would not accept this body."""
-    _check(raw, _shaped(raw, _Creation))
+    _check(raw, shaped(raw, _Creation))
 
 
 def check_features(raw: Json, refused: Collection[Feature]) -> None:
@@ -131,6 +138,12 @@ def check_features(raw: Json, refused: Collection[Feature]) -> None:
         for number, tool in enumerate(blocks_of(raw.get("tools"))):
             if "defer_loading" in tool:
                 raise RequestRefused(f"tools.{number}.defer_loading: extra inputs are not permitted")
+    for name in ("max_completion_tokens", "stream_options", "include"):
+        if name in refused and name in raw:
+            raise RequestRefused(f"Unrecognized request argument supplied: {name}")
+    for number, message in enumerate(blocks_of(raw.get("messages"))):
+        if "reasoning_content" in refused and "reasoning_content" in message:
+            raise RequestRefused(f"messages.{number}.reasoning_content: extra inputs are not permitted")
     if "tool_reference" in refused and (named := referenced_tools(raw.get("messages"))):
         raise RequestRefused(f"messages: unknown content block `tool_reference` of {sorted(named)[0]}")
 
@@ -146,7 +159,7 @@ def check_calls(turn: Turn, request: Request) -> None:
 
 def check_count(raw: Json) -> None:
     """Raise `RequestRefused` if `POST /v1/messages/count_tokens` would not accept this body."""
-    _check(raw, _shaped(raw, _Conversation))
+    _check(raw, shaped(raw, _Conversation))
 
 
 def _check(raw: Json, conversation: _Conversation) -> None:
@@ -166,7 +179,8 @@ def _check(raw: Json, conversation: _Conversation) -> None:
     _check_breakpoints(raw)
 
 
-def _shaped(value: object, shape: type[T], where: str = "") -> T:
+def shaped(value: object, shape: type[T], where: str = "") -> T:
+    """Return a part of a request in its shape. Raises `RequestRefused` with its place."""
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
@@ -201,7 +215,7 @@ def _parts(where: str, content: str | list[Json]) -> list[_Part]:
         if not isinstance(part.block.get("type"), str):
             raise RequestRefused(f"{part.where}.type: a content block must have a type")
         if (shape := SHAPES.get(part.type)) is not None:
-            _shaped(part.block, shape, part.where)
+            shaped(part.block, shape, part.where)
     return parts
 
 

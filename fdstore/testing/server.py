@@ -1,6 +1,6 @@
-"""The scripted model: a Messages API on loopback that answers real agents from a script.
+"""The scripted model: the APIs of models on loopback, which answer real agents from one script.
 
-A request is checked for its key, its JSON and the API's rules, and then answered from the script. Connections
+A request is checked for its key, its JSON and its API's rules, and then answered from the script. Connections
 are served by threads rather than an event loop because scripts are plain functions, and one may wait for
 another agent's request before it returns.
 
@@ -20,19 +20,19 @@ from typing import Any, Self
 import msgspec
 
 from fdstore.testing import wire
+from fdstore.testing.chat_api import CHAT
 from fdstore.testing.connection import POLL_SECONDS, HttpRequest, Listener
+from fdstore.testing.dialects import Dialect, Quirk, Sending
+from fdstore.testing.messages_api import MESSAGES
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
-from fdstore.testing.requests import Request, read_request
-from fdstore.testing.rules import (
-    Feature,
-    RequestRefused,
-    check_calls,
-    check_count,
-    check_creation,
-    check_features,
-)
+from fdstore.testing.requests import Request
+from fdstore.testing.responses_api import RESPONSES
+from fdstore.testing.rules import Feature, RequestRefused, check_calls, check_count, check_features
 from fdstore.testing.script import Script, ScriptPosition, ScriptState
 from fdstore.testing.wire import HttpAnswer
+
+DIALECTS = {"/v1/messages": MESSAGES, "/v1/chat/completions": CHAT, "/v1/responses": RESPONSES}
+COUNT_TOKENS = "/v1/messages/count_tokens"
 
 API_KEY = "scripted-model-key"
 MAX_REQUEST_BYTES = 32 << 20
@@ -40,7 +40,8 @@ MAX_REQUEST_BYTES = 32 << 20
 
 
 class ScriptedModel:
-    """A Messages API that answers from a script, listening from construction until `close`.
+    """A model that answers from a script, listening from construction until `close`. It serves the Messages
+    API at `base_url`, and Chat Completions and the Responses API of OpenAI at `openai_base_url`.
 
     `script` is a sequence of replies, a function `(Request) -> Reply`, or a mapping from a text in the system
     prompt to either of them; the first key that matches is used. A function may be called from several
@@ -56,12 +57,22 @@ class ScriptedModel:
     the server (the beta `thread` field) are refused as the API does, and the SDK's tool runner then sends the
     whole conversation; such requests are not recorded, nor are token counts.
 
-    `refuses` makes it a server that does not know tools which are loaded later: requests with what it names,
-    of `"defer_loading"` and `"tool_reference"`, get HTTP 400.
+    `refuses` makes it a server that knows less: requests with what it names get HTTP 400. Of the Messages API
+    these are `"defer_loading"` and `"tool_reference"`, of Chat Completions `"max_completion_tokens"`,
+    `"stream_options"` and `"reasoning_content"`, of the Responses API `"include"`. `quirks` are what servers
+    that speak Chat Completions do differently, see `Quirk`.
     """
 
-    def __init__(self, script: Script, *, port: int = 0, refuses: Collection[Feature] = ()) -> None:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        port: int = 0,
+        refuses: Collection[Feature] = (),
+        quirks: Collection[Quirk] = (),
+    ) -> None:
         self._refuses = refuses
+        self._quirks = frozenset(quirks)
         self._cast = ScriptState(script)
         self._requests: list[Request] = []
         self._errors: list[BaseException] = []
@@ -75,6 +86,7 @@ class ScriptedModel:
         self._call_ids = map(f"toolu_{run}_{{:04d}}".format, itertools.count(1))
         self._listener = Listener(self._respond, port)
         self.base_url = f"http://127.0.0.1:{self._listener.port}"
+        self.openai_base_url = f"{self.base_url}/v1"
         self.api_key = API_KEY
 
     def __repr__(self) -> str:
@@ -82,8 +94,13 @@ class ScriptedModel:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Environment variables that direct the SDK of another process to this model."""
-        return {"ANTHROPIC_BASE_URL": self.base_url, "ANTHROPIC_API_KEY": self.api_key}
+        """Environment variables that direct the SDKs of another process to this model."""
+        return {
+            "ANTHROPIC_BASE_URL": self.base_url,
+            "ANTHROPIC_API_KEY": self.api_key,
+            "OPENAI_BASE_URL": self.openai_base_url,
+            "OPENAI_API_KEY": self.api_key,
+        }
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -144,41 +161,43 @@ class ScriptedModel:
 
     def _respond(self, call: HttpRequest) -> HttpAnswer | None:
         request_id = next(self._request_ids)
+        dialect = DIALECTS.get(call.path, MESSAGES)
         try:
-            answer = self._answer(call, request_id)
+            answer = self._answer(call, dialect, request_id)
         except RequestRefused as refused:
-            answer = wire.error(400, str(refused), request_id)
+            answer = dialect.refused(400, str(refused), request_id)
         if answer is None:
             return None
         return msgspec.structs.replace(answer, headers={**answer.headers, "request-id": request_id})
 
-    def _answer(self, call: HttpRequest, request_id: str) -> HttpAnswer | None:
-        if call.method != "POST" or call.path not in ("/v1/messages", "/v1/messages/count_tokens"):
-            return wire.error(404, f"the scripted model has no {call.method} {call.path[:200]}", request_id)
-        # x-api-key is sent by curl and the SDK, a bearer token by other clients.
+    def _answer(self, call: HttpRequest, dialect: Dialect, request_id: str) -> HttpAnswer | None:
+        if call.method != "POST" or call.path not in (*DIALECTS, COUNT_TOKENS):
+            return dialect.refused(
+                404, f"the scripted model has no {call.method} {call.path[:200]}", request_id
+            )
+        # x-api-key is sent by curl and the SDK of Anthropic, a bearer token by other clients.
         if self.api_key != call.headers.get("x-api-key") and (
             f"Bearer {self.api_key}" != call.headers.get("authorization")
         ):
-            return wire.error(401, "invalid API key", request_id)
+            return dialect.refused(401, "invalid API key", request_id)
         if len(call.body) > MAX_REQUEST_BYTES:
-            return wire.error(413, f"the request exceeds {MAX_REQUEST_BYTES} bytes", request_id)
-        if "anthropic-version" not in call.headers:
+            return dialect.refused(413, f"the request exceeds {MAX_REQUEST_BYTES} bytes", request_id)
+        if dialect is MESSAGES and "anthropic-version" not in call.headers:
             raise RequestRefused("anthropic-version: the header is required")
         raw = _decode(call.body)
-        if call.path != "/v1/messages":
+        if call.path == COUNT_TOKENS:
             check_count(raw)
             return wire.document({"input_tokens": wire.tokens(len(call.body))})
         if raw.get("thread") is not None:
             details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
-            return wire.error(
-                400, "the scripted model keeps no threads; use thread=False", request_id, details
-            )
-        request = read_request(raw, call.headers)
-        reply = self._reply(request)
-        return self._make_answer(reply, request, wire.tokens(len(call.body)), request_id)
+            message = "the scripted model keeps no threads; use thread=False"
+            return dialect.refused(400, message, request_id, details)
+        request = dialect.read(raw, call.headers)
+        reply = self._reply(request, dialect)
+        return self._make_answer(reply, request, dialect, wire.tokens(len(call.body)), request_id)
 
-    def _reply(self, request: Request) -> Reply:
-        fault = self._fault(request.raw)
+    def _reply(self, request: Request, dialect: Dialect) -> Reply:
+        fault = self._fault(request.raw, dialect)
         # One lock around both, so that the n-th request is answered by the n-th reply.
         with self._arrived:
             self._requests.append(request)
@@ -188,10 +207,10 @@ class ScriptedModel:
             line = self._cast.place(request)
         return self._run_script(line, request)
 
-    def _fault(self, raw: Json) -> RequestRefused | None:
+    def _fault(self, raw: Json, dialect: Dialect) -> RequestRefused | None:
         try:
             check_features(raw, self._refuses)
-            check_creation(raw)
+            dialect.check(raw)
         except RequestRefused as refused:
             return refused
         return None
@@ -209,33 +228,32 @@ class ScriptedModel:
             return Fail(status=500, type="api_error", message=message, should_retry=False)
 
     def _make_answer(
-        self, reply: Reply, request: Request, input_tokens: int, request_id: str
+        self, reply: Reply, request: Request, dialect: Dialect, input_tokens: int, request_id: str
     ) -> HttpAnswer | None:
         if isinstance(reply, Slow):
             if self._closing.wait(reply.seconds):
                 return None
             reply = reply.reply
         if isinstance(reply, Held):
-            answer = self._make_answer(reply.reply, request, input_tokens, request_id)
+            answer = self._make_answer(reply.reply, request, dialect, input_tokens, request_id)
             until = reply.until
             return answer and msgspec.structs.replace(
                 answer, hold_at=reply.after_events, hold=lambda: self._is_set(until)
             )
         if isinstance(reply, Fail):
-            return wire.failure(reply, request_id)
+            return dialect.failed(reply, request_id)
         turn = reply if isinstance(reply, Turn) else reply.reply
         check_calls(turn, request)
-        finished = wire.message(
-            turn,
+        sending = Sending(
             id=next(self._message_ids),
             model=request.raw["model"],
             call_ids=self._call_ids,
             input_tokens=input_tokens,
         )
-        streamed = bool(request.raw.get("stream"))
+        finished = dialect.finish(turn, sending)
         if isinstance(reply, Turn):
-            return wire.whole(finished, streamed=streamed)
-        return wire.broken(finished, reply, request_id, streamed=streamed)
+            return dialect.whole(finished, request.raw, self._quirks)
+        return dialect.broken(finished, request.raw, self._quirks, reply, request_id)
 
     def _is_set(self, until: threading.Event) -> bool:
         """Wait until the event is set. Return False if the model closes first."""

@@ -13,7 +13,7 @@ import pytest
 
 from fdstore.agents.loop.conversation import Result, decode_entry
 from fdstore.agents.loop.launch import launch_root
-from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.models.base import Model
 from fdstore.agents.loop.program_loader import Bundle, LinkedProgram, Program
 from fdstore.agents.runtime.run_process import AttemptOutcome, run_process
 from fdstore.client import Process, Store
@@ -26,6 +26,7 @@ from fdstore.testing import Script, ScriptedModel
 from fdstore.testing.rules import Feature
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation, served
+from tests.dialects import model_of
 
 SYSTEM = "You are SOLO."
 SMALL = FDConfig(max_direct_output_chars=100, default_page_size=50, max_input_chars=100)
@@ -102,7 +103,7 @@ class CrashingStore(Store):
 class Agents:
     """Launches and runs agents of a scripted model in this process."""
 
-    def __init__(self, store: Store, model: ScriptedModel, client: AnthropicModel, folder: Path) -> None:
+    def __init__(self, store: Store, model: ScriptedModel, client: Model, folder: Path) -> None:
         self.store = store
         self.model = model
         self.folder = folder
@@ -190,9 +191,5 @@ def running(
 ) -> Iterator[Agents]:
     """Yield `Agents` that run this script on a server that refuses this; clear `ran`."""
     ran.clear()
-    with ScriptedModel(script, refuses=refuses) as model:
-        client = AnthropicModel(api_key=model.api_key, base_url=model.base_url)
-        try:
-            yield Agents(store, model, client, folder)
-        finally:
-            client.close()
+    with ScriptedModel(script, refuses=refuses) as model, model_of(model) as client:
+        yield Agents(store, model, client, folder)

@@ -3,17 +3,19 @@
 The SDK can do this too, but it reparses the arguments of a tool call for each delta, accepts truncated
 arguments as complete, and fails on arguments that are not JSON. Such a call is kept here: the API requires
 every call of an answer in the next request, and the model gets an error as the call's result.
-Pure: events in, an `Assistant` out.
+Answers of other APIs are assembled from blocks of the same form. Pure: events in, an `Assistant` out.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from fdstore.agents.loop.conversation import Assistant
+from fdstore.model.records import TokenUsage
 from fdstore.text.surrogates import escape_surrogates, join_surrogates
 
 INVALID_JSON = "INVALID_JSON"
@@ -88,52 +90,74 @@ class AnswerBuilder:
 
     def finish(self) -> Assistant:
         """Return the whole answer. Raises `ValueError`."""
-        content: list[dict[str, Any]] = []
-        malformed: dict[str, str] = {}
-        for index, block in sorted(self._blocks.items()):
-            if block.get("type") in _CALLS:
-                try:
-                    block["input"] = _arguments(block, "".join(self._arguments.get(index, [])))
-                except ValueError as error:
-                    written = to_utf8("".join(self._arguments.get(index, [])))
-                    block["input"] = {INVALID_JSON: written[:MAX_SHOWN_CHARS]}
-                    if block["type"] == "tool_use":
-                        malformed[str(block.get("id"))] = f"its arguments are not a JSON object: {error}"
-            content.append({name: value for name, value in _storable(block).items() if value is not None})
         usage = self._usage.get
-        stop_reason = self._stop_reason
-        if any(block.get("type") == "tool_use" for block in content) and stop_reason not in _CUT_SHORT:
-            stop_reason = "tool_use"  # other servers of this API say `end_turn` there, or a reason of theirs
-        answer = Assistant(
-            content=content,
-            stop_reason=stop_reason,
-            # input_tokens excludes cache reads and cache writes
-            input_tokens=usage("input_tokens", 0)
-            + usage("cache_creation_input_tokens", 0)
-            + usage("cache_read_input_tokens", 0),
-            output_tokens=usage("output_tokens", 0),
-            cache_read_tokens=usage("cache_read_input_tokens", 0),
-            cache_write_tokens=usage("cache_creation_input_tokens", 0),
-            # with any other stop reason the calls are not run
-            malformed=malformed if stop_reason == "tool_use" else {},
+        cached, written = usage("cache_read_input_tokens", 0), usage("cache_creation_input_tokens", 0)
+        return assemble(
+            [
+                (block, "".join(self._arguments.get(index, [])))
+                for index, block in sorted(self._blocks.items())
+            ],
+            self._stop_reason,
+            TokenUsage(
+                # input_tokens excludes cache reads and cache writes
+                input_tokens=usage("input_tokens", 0) + written + cached,
+                output_tokens=usage("output_tokens", 0),
+                cache_read_tokens=cached,
+                cache_write_tokens=written,
+            ),
         )
-        answer.check()
-        return answer
+
+
+def assemble(
+    blocks: Iterable[tuple[dict[str, Any], str]], stop_reason: str | None, usage: TokenUsage
+) -> Assistant:
+    """Return the answer of these blocks, each with the arguments that a call was written with, "" for the
+    `input` that the block has. Raises `ValueError`."""
+    content: list[dict[str, Any]] = []
+    malformed: dict[str, str] = {}
+    for block, written in blocks:
+        if block.get("type") in _CALLS:
+            try:
+                block["input"] = _arguments(block, written)
+            except ValueError as error:
+                block["input"] = {INVALID_JSON: to_utf8(written)[:MAX_SHOWN_CHARS]}
+                if block["type"] == "tool_use":
+                    malformed[str(block.get("id"))] = f"its arguments are not a JSON object: {error}"
+        content.append({name: value for name, value in _storable(block).items() if value is not None})
+    if any(block.get("type") == "tool_use" for block in content) and stop_reason not in _CUT_SHORT:
+        stop_reason = "tool_use"  # servers say `end_turn` or `stop` there, or a reason of theirs
+    answer = Assistant(
+        content=content,
+        stop_reason=stop_reason,
+        # with any other stop reason the calls are not run
+        malformed=malformed if stop_reason == "tool_use" else {},
+        **msgspec.structs.asdict(usage),
+    )
+    answer.check()
+    return answer
 
 
 def _arguments(block: dict[str, Any], written: str) -> dict[str, Any]:
     """Return the arguments of a call as a journal record will store them. Raises `ValueError`."""
     try:
         value = json.loads(to_utf8(written), parse_constant=_refuse) if written else block.get("input")
-        if not isinstance(value, dict):
-            raise ValueError(f"they are a JSON {type(value).__name__}")
+    except RecursionError as error:
+        raise ValueError("they are nested too deep") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"they are a JSON {type(value).__name__}")
+    arguments: dict[str, Any] = as_stored(value)
+    return arguments
+
+
+def as_stored(value: Any) -> Any:
+    """Return a JSON value as a journal record will store it. Raises `ValueError` if it cannot."""
+    try:
         _check_nesting(value)
-        arguments: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_storable(value)))
+        return msgspec.json.decode(msgspec.json.encode(_storable(value)))
     except RecursionError as error:
         raise ValueError("they are nested too deep") from error
     except OverflowError as error:
         raise ValueError("a number is too large") from error
-    return arguments
 
 
 def _refuse(constant: str) -> Any:

@@ -63,12 +63,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
     """One answer of the model: its content blocks as JSON, its stop reason and its tokens. `said` is the
     length of the answer stream after it, in characters (0 without a stream); `malformed` maps the ids of
-    calls whose arguments are not JSON to the problem."""
+    calls whose arguments are not JSON to the problem; `is_estimated` says that the model's server counted no
+    tokens. What a provider wants back as it came is in its blocks, see `models.message_blocks`."""
 
     content: list[dict[str, Any]]
     stop_reason: str | None
     said: int = 0
     malformed: dict[str, str] = msgspec.field(default_factory=dict)
+    is_estimated: bool = False
 
     def check(self) -> None:
         """Check that its blocks have the fields which the loop relies on. Raises `ValueError`."""

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import fdstore.testing
 from fdstore.testing import Usage, call, say, think, turn
-from fdstore.testing.wire import message, whole
+from fdstore.testing.dialects import Sending
+from fdstore.testing.messages_api import MESSAGES
 from tests.unit.testing.sdk_client import HELLO, READ_FD, created, event_names, playing, streamed
 
 CALLED: Any = {
@@ -131,9 +132,10 @@ def test_a_stream_has_the_events_of_the_api_in_their_order() -> None:
 @given(st.text(), st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.none()))
 def test_deltas_join_to_the_original_text_and_arguments(text: str, arguments: dict[str, Any]) -> None:
     said = turn(say(text), call("f", arguments))
-    finished = message(said, id="msg", model="m", call_ids=iter(["toolu"]), input_tokens=1)
+    finished = MESSAGES.finish(said, Sending(id="msg", model="m", call_ids=iter(["toolu"]), input_tokens=1))
 
-    events = [json.loads(piece.split(b"data: ", 1)[1]) for piece in whole(finished, streamed=True).pieces]
+    sent = MESSAGES.whole(finished, {"stream": True}, ())
+    events = [json.loads(piece.split(b"data: ", 1)[1]) for piece in sent.pieces]
 
     deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
     assert "".join(delta.get("text", "") for delta in deltas) == text

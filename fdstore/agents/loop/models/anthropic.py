@@ -14,6 +14,7 @@ import httpx2
 from fdstore.agents.loop.answer import AnswerBuilder
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelFailed, ModelRequest
+from fdstore.agents.loop.models.message_blocks import without_kept
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.agents.loop.models.transport import ModelTransport
@@ -28,13 +29,15 @@ ERRORS = SdkErrors(
     connection=anthropic.APIConnectionError,
 )
 CUSTOM_HEADERS = "ANTHROPIC_CUSTOM_HEADERS"
+NO_KEY = "none"
+"""What is sent to a server that wants no key: the SDK insists on one."""
 
 
 class AnthropicModel:
     """A client of the Messages API. Reads `$ANTHROPIC_API_KEY` and `$ANTHROPIC_BASE_URL`, as the SDK does.
 
-    A server that is given by `base_url` gets the key given beside it, and nothing that the SDK reads from the
-    environment. `key_name` names what has the key, for errors.
+    A server that is given by `base_url` gets the key given beside it ("": none), and nothing that the SDK
+    reads from the environment. `key_name` names what has the key, for errors.
 
     Safe to share between threads. Makes no connection and reads no proxy before the first request. Raises
     `ModelFailed` if no key is set, or if the URL cannot be one of a server.
@@ -51,7 +54,7 @@ class AnthropicModel:
 
         try:
             client = anthropic.AsyncAnthropic(
-                api_key=api_key,
+                api_key=NO_KEY if api_key == "" else api_key,
                 base_url=base_url,
                 max_retries=0,
                 http_client=connections(),
@@ -103,7 +106,7 @@ def _headers_for(base_url: str | None, api_key: str | None) -> dict[str, Any] | 
         return None
     named = os.environ.get(CUSTOM_HEADERS, "").split("\n")
     own: dict[str, Any] = {line.partition(":")[0].strip(): anthropic.omit for line in named if ":" in line}
-    return own | ({} if api_key is None else {"Authorization": f"Bearer {api_key}", "X-Api-Key": api_key})
+    return own | ({} if not api_key else {"Authorization": f"Bearer {api_key}", "X-Api-Key": api_key})
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def _body(request: ModelRequest) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": parameters.pop("max_tokens", DEFAULT_MAX_TOKENS),
-        "messages": request.messages,
+        "messages": without_kept(request.messages),
         "extra_body": parameters,
     }
     if request.system:

@@ -19,9 +19,6 @@ from fdstore.model.model_servers import ModelAccess, ModelServer, canonical_url,
 from fdstore.model.providers import CLIENTS, PROVIDERS
 from fdstore.setup.optional_packages import how_to_install, is_installed
 
-NO_KEY = "none"
-"""What is sent in place of a key to a server for which the program names none: SDKs insist on one."""
-
 
 def open_model(server: ModelServer, environ: Mapping[str, str] = os.environ) -> Model:
     """Return a client for a server, with the key that belongs to it. Raises `ModelFailed` if something is
@@ -30,7 +27,7 @@ def open_model(server: ModelServer, environ: Mapping[str, str] = os.environ) -> 
         raise ModelFailed(lack)
     options: dict[str, Any] = {}
     if server.base_url is not None:
-        options = {"base_url": server.base_url, "api_key": NO_KEY, "key_name": "[model] api_key_env"}
+        options = {"base_url": server.base_url, "api_key": "", "key_name": "[model] api_key_env"}
     if server.api_key_env is not None:
         key = environ.get(server.api_key_env, "").strip()
         if not key:

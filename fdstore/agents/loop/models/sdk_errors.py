@@ -19,11 +19,21 @@ from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.http.client import UnusableSetting
 
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-RETRIED_TYPES = frozenset({"overloaded_error", "rate_limit_error", "api_error", "timeout_error"})
+RETRIED_TYPES = frozenset(
+    {
+        *("overloaded_error", "rate_limit_error", "api_error", "timeout_error"),
+        *("server_error", "rate_limit_exceeded", "server_overloaded"),
+    }
+)
+FINAL_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Types and codes of errors that do not pass, though their status says so."""
 LONGEST_RETRY_AFTER_S = 300.0
+TOO_LONG = frozenset({"request_too_large", "context_length_exceeded", "exceed_context_size_error"})
+"""Types and codes of errors that refuse a conversation for its length."""
 _TOO_LONG = re.compile(
-    r"prompt is too long|exceeds? (?:the )?(?:model'?s? )?(?:context|maximum input)|maximum context length"
-    r"|context_length_exceeded",
+    r"prompt is too long|exceeds? (?:the )?(?:model'?s? |available )?(?:context|maximum input)"
+    r"|maximum (?:context|prompt) length|exceeds the maximum number of tokens"
+    r"|reduce the length of the (?:messages|prompt)|context_length_exceeded",
     re.IGNORECASE,
 )
 _DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference", re.IGNORECASE)
@@ -69,6 +79,10 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
             raised=self._raised(error, request),
         )
 
+    def _is_of_api(self, error: Exception) -> bool:
+        """Return whether a server sent the error: as its answer, or in the middle of one."""
+        return self._has_status(error) or (isinstance(error, self.api) and bool(_body(error)))
+
     def _has_status(self, error: Exception) -> bool:
         return isinstance(error, self.status)
 
@@ -77,6 +91,8 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
             should_retry = _response(error).headers.get("x-should-retry")
             if should_retry in ("true", "false"):
                 return bool(should_retry == "true")
+            if FINAL_CODES.intersection((_type(error), _code(error))):
+                return False
             return _status(error) in RETRIED_STATUS or _type(error) in RETRIED_TYPES
         if isinstance(error, self.api) and _type(error) in RETRIED_TYPES:
             return True
@@ -87,11 +103,12 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
         return isinstance(error, (self.connection, httpx2.TransportError))
 
     def _raised(self, error: Exception, request: ModelRequest) -> type[ModelFailed]:
-        if not self._has_status(error):
+        if not self._is_of_api(error):
             return ModelFailed
         status, message = _status(error), _message(error)
         # a conversation refused for its length: by the API, or by another server that speaks it
-        if status in (400, 413) and (_type(error) == "request_too_large" or _TOO_LONG.search(message)):
+        is_too_long = TOO_LONG.intersection((_type(error), _code(error))) or _TOO_LONG.search(message)
+        if status in (200, 400, 413) and is_too_long:
             return PromptTooLong
         is_deferring = any("defer_loading" in tool for tool in request.tools)
         return (
@@ -103,12 +120,12 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
         return (error.__cause__ if isinstance(error, self.connection) else None) or error
 
     def _reason(self, error: Exception, timeout: httpx2.Timeout, names: ServerNames) -> str:
-        if self._has_status(error):
+        if self._is_of_api(error):
             status = _status(error)
             # an error in mid-stream has status 200
             kind = " ".join(str(part) for part in (status, _type(error)) if part not in (200, None))
             text = f"the model answered {kind}: {_message(error)}"[:450]
-            advice = names.advice(status, _response(error).request.url.path)
+            advice = names.advice(status, _asked(error))
             return f"{text}; {advice}" if advice else text
         cause = self._cause(error)
         if isinstance(cause, (UnusableSetting, httpx2.LocalProtocolError)):
@@ -123,19 +140,31 @@ def _response(error: Any) -> httpx2.Response:
     return response
 
 
+def _asked(error: Any) -> httpx2.URL:
+    url: httpx2.URL = error.request.url
+    return url
+
+
 def _status(error: Any) -> int:
-    return int(error.status_code)
+    """Return the status of the response; 200 for an error in the middle of it."""
+    return int(getattr(error, "status_code", 200))
 
 
 def _body(error: Any) -> dict[str, Any]:
     """Return the API's `{"type": ..., "message": ...}`; {} if the response has another form."""
-    body = error.body
+    body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     return inner if isinstance(inner, dict) else {}
 
 
 def _type(error: Any) -> str | None:
-    return _body(error).get("type")
+    kind = _body(error).get("type")
+    return kind if isinstance(kind, str) else None
+
+
+def _code(error: Any) -> str | None:
+    code = _body(error).get("code")
+    return code if isinstance(code, str) else None
 
 
 def _message(error: Any) -> str:

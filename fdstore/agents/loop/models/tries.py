@@ -171,8 +171,8 @@ class Tries(Generic[C]):
                 if time.monotonic() + pause_s >= failing_since + give_up_s:
                     limit = f"{give_up_s:g} s ([model] give_up_seconds)"
                     raise ModelFailed(f"{reason}; no answer within {limit}, tries: {tries}") from error
-            except ValueError as error:
-                # an event is not JSON or lacks a required field
+            except (ValueError, RecursionError) as error:
+                # an event is not JSON, nested too deep, or lacks a required field
                 unreadable += 1
                 reason = f"the model's answer cannot be read: {error}"[:500]
                 if unreadable >= READABLE_TRIES or time.monotonic() + pause_s >= until_s:

@@ -1,4 +1,4 @@
-"""The client of the Messages API, with a clock and pauses of the test."""
+"""The client of a model, with a clock and pauses of the test."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from fdstore.agents.loop.conversation import Assistant
-from fdstore.agents.loop.models.anthropic import AnthropicModel
-from fdstore.agents.loop.models.base import ModelRequest
+from fdstore.agents.loop.models.base import Model, ModelRequest
 from fdstore.testing import ScriptedModel
+from tests.dialects import model_of
 
 HELLO = [{"role": "user", "content": "Hello"}]
 ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object", "properties": {}}}
@@ -19,7 +19,7 @@ ADD = {"name": "add", "description": "Adds.", "input_schema": {"type": "object",
 class ClientUnderTest:
     """A model client on a scripted model, and its pauses between retries."""
 
-    def __init__(self, model: AnthropicModel) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
         self.pauses: list[float] = []
 
@@ -39,8 +39,6 @@ class ClientUnderTest:
 
 @contextmanager
 def open_client(scripted: ScriptedModel) -> Iterator[ClientUnderTest]:
-    model = AnthropicModel(api_key=scripted.api_key, base_url=scripted.base_url)
-    try:
+    """Yield a client of this test's API."""
+    with model_of(scripted) as model:
         yield ClientUnderTest(model)
-    finally:
-        model.close()

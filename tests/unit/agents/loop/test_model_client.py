@@ -14,6 +14,7 @@ from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, PromptTooLong
 from fdstore.agents.loop.models.tries import REQUESTS_PER_CLIENT
 from fdstore.testing import Request, ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
+from tests.dialects import DialectUnderTest, every_dialect
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 from tests.waiting import PATIENCE_S, stretched
 
@@ -71,6 +72,7 @@ def test_an_answer_keeps_every_block_in_the_form_that_the_api_accepts() -> None:
     assert (answer.stop_reason, answer.text, again.text) == ("tool_use", "Two at once.", "Done.")
 
 
+@every_dialect
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "pause_turn", "refusal", "one_nobody_knows_yet"])
 def test_any_stop_reason_is_preserved(stop_reason: str) -> None:
     said = turn(say("Half a sen"), stop_reason=stop_reason)
@@ -79,6 +81,7 @@ def test_any_stop_reason_is_preserved(stop_reason: str) -> None:
         assert client.query().stop_reason == stop_reason
 
 
+@every_dialect
 @pytest.mark.parametrize("stop_reason", ["end_turn", "stop_sequence", "pause_turn", "tool_calls"])
 def test_an_answer_with_a_call_is_one_whatever_stop_reason_a_server_gives(stop_reason: str) -> None:
     said = turn(say("I add."), call("add", a=1), stop_reason=stop_reason)
@@ -89,6 +92,7 @@ def test_an_answer_with_a_call_is_one_whatever_stop_reason_a_server_gives(stop_r
     assert (answer.stop_reason, answer.is_last, len(answer.calls)) == ("tool_use", False, 1)
 
 
+@every_dialect
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "model_context_window_exceeded"])
 def test_calls_of_an_answer_that_was_cut_short_are_not_run(stop_reason: str) -> None:
     with (
@@ -100,6 +104,7 @@ def test_calls_of_an_answer_that_was_cut_short_are_not_run(stop_reason: str) -> 
     assert (answer.stop_reason, answer.is_last) == (stop_reason, True)
 
 
+@every_dialect
 def test_an_empty_answer_is_accepted() -> None:
     with ScriptedModel([turn()]) as scripted, open_client(scripted) as client:
         answer = client.query()
@@ -107,6 +112,7 @@ def test_an_empty_answer_is_accepted() -> None:
     assert (answer.content, answer.stop_reason) == ([], "end_turn")
 
 
+@every_dialect
 def test_cached_tokens_are_counted() -> None:
     usage = Usage(
         input_tokens=10, output_tokens=5, cache_creation_input_tokens=200, cache_read_input_tokens=3000
@@ -121,12 +127,13 @@ def test_cached_tokens_are_counted() -> None:
 # permanent failures and deadlines
 
 
+@every_dialect
 @pytest.mark.parametrize(
     ("failure", "words"),
     [
         (fail(400, message="max_tokens: too many"), "400 invalid_request_error: max_tokens: too many"),
-        (fail(401, message="invalid x-api-key"), "401 .*: invalid x-api-key; check ANTHROPIC_API_KEY"),
-        (fail(403), "403 permission_error: .*ANTHROPIC_API_KEY"),
+        (fail(401, message="invalid x-api-key"), "401 .*: invalid x-api-key; check {key}"),
+        (fail(403), "403 permission_error: .*{key}"),
         (fail(404, message="model: claude-9"), r"404 .*: model: claude-9; check \[model\] name"),
         (fail(413), "413 request_too_large"),
         (fail(529, should_retry=False), "529 overloaded_error"),
@@ -134,14 +141,17 @@ def test_cached_tokens_are_counted() -> None:
     ],
     ids=repr,
 )
-def test_a_permanent_failure_is_not_retried_and_the_error_says_what_to_do(failure: Any, words: str) -> None:
+def test_a_permanent_failure_is_not_retried_and_the_error_says_what_to_do(
+    dialect: DialectUnderTest, failure: Any, words: str
+) -> None:
     with ScriptedModel([failure]) as scripted, open_client(scripted) as client:
-        with pytest.raises(ModelFailed, match=words):
+        with pytest.raises(ModelFailed, match=words.format(key=dialect.key_name)):
             client.query()
 
         assert (len(scripted.requests), client.pauses) == (1, [])
 
 
+@every_dialect
 @pytest.mark.parametrize(
     ("failure", "is_for_length"),
     [
@@ -210,23 +220,28 @@ def test_only_the_servers_of_anthropic_are_known_to_take_deferred_tools(
     model.close()
 
 
-def test_a_wrong_api_key_is_not_retried() -> None:
+@every_dialect
+def test_a_wrong_api_key_is_not_retried(dialect: DialectUnderTest) -> None:
     with ScriptedModel([]) as scripted:
-        model = AnthropicModel(api_key="wrong", base_url=scripted.base_url)
-        with pytest.raises(ModelFailed, match="check ANTHROPIC_API_KEY"):
+        model = dialect.client(scripted.base_url, api_key="wrong")
+        with pytest.raises(ModelFailed, match=f"check {dialect.key_name}"):
             ClientUnderTest(model).query()
         model.close()
 
 
-def test_a_missing_api_key_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE"):
+@every_dialect
+def test_a_missing_api_key_is_named_in_the_error(
+    dialect: DialectUnderTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    with pytest.raises(ModelFailed, match="set ANTHROPIC_API_KEY"):
-        AnthropicModel()
+    with pytest.raises(ModelFailed, match=f"set {dialect.key_name}"):
+        dialect.client("http://127.0.0.1:9")
 
 
+@every_dialect
 def test_a_long_error_message_is_cut() -> None:
     with ScriptedModel([fail(400, message="x" * 10_000)]) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed) as caught:
@@ -235,6 +250,7 @@ def test_a_long_error_message_is_cut() -> None:
         assert len(str(caught.value)) < 600
 
 
+@every_dialect
 def test_retries_end_at_the_deadline_of_the_agent() -> None:
     with ScriptedModel([fail(529)] * 99) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match=r"529 overloaded_error.*the agent's time was over"):
@@ -243,6 +259,7 @@ def test_retries_end_at_the_deadline_of_the_agent() -> None:
         assert client.pauses == []
 
 
+@every_dialect
 def test_a_pause_that_would_pass_the_deadline_is_not_started() -> None:
     with ScriptedModel([fail(429, retry_after=60)]) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match="time was over"):
@@ -251,6 +268,7 @@ def test_a_pause_that_would_pass_the_deadline_is_not_started() -> None:
         assert client.pauses == []
 
 
+@every_dialect
 def test_a_silent_model_is_not_waited_for_beyond_the_deadline() -> None:
     silent: list[Turn | Any] = [slow(say("Late."), 30)]
 
@@ -262,6 +280,7 @@ def test_a_silent_model_is_not_waited_for_beyond_the_deadline() -> None:
         assert time.monotonic() - began < stretched(5)
 
 
+@every_dialect
 def test_a_model_that_fails_for_longer_than_its_program_allows_fails_with_the_reason() -> None:
     with ScriptedModel([fail(529)] * 99) as scripted, open_client(scripted) as client:
         with pytest.raises(ModelFailed, match=r"529 .*; no answer within 1 s .*give_up_seconds.*, tries: \d"):
@@ -270,6 +289,7 @@ def test_a_model_that_fails_for_longer_than_its_program_allows_fails_with_the_re
         assert len(scripted.requests) in (1, 2)
 
 
+@every_dialect
 def test_a_silent_model_fails_after_the_time_that_its_program_allows() -> None:
     silent: list[Turn | Any] = [slow(say("Late."), 30)]
     why = pytest.raises(ModelFailed, match=r"reached: it was silent for 1 s; no answer within 0.5 s")
@@ -278,6 +298,7 @@ def test_a_silent_model_fails_after_the_time_that_its_program_allows() -> None:
         client.query(within_s=600, give_up_s=0.5)
 
 
+@every_dialect
 def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
     said: list[str] = []
 
@@ -289,16 +310,18 @@ def test_each_retry_is_reported_with_its_reason_and_pause() -> None:
     assert said[0].endswith("; asking again in 2.0 s")
 
 
-def test_an_address_without_a_listener_is_retried_until_the_deadline() -> None:
+@every_dialect
+def test_an_address_without_a_listener_is_retried_until_the_deadline(dialect: DialectUnderTest) -> None:
     with ScriptedModel([]) as scripted:
         address = scripted.base_url
-    model = AnthropicModel(api_key="any", base_url=address)
+    model = dialect.client(address, api_key="any")
 
     with pytest.raises(ModelFailed, match="could not be reached"):
         ClientUnderTest(model).query(within_s=0.2)
     model.close()
 
 
+@every_dialect
 def test_more_requests_than_one_client_of_the_sdk_takes_run_at_once() -> None:
     count = 2 * REQUESTS_PER_CLIENT + 1
     together = threading.Barrier(count)
@@ -317,11 +340,8 @@ def test_more_requests_than_one_client_of_the_sdk_takes_run_at_once() -> None:
             assert {answer.result(PATIENCE_S).stop_reason for answer in answers} == {"end_turn"}
 
 
+@every_dialect
 @pytest.mark.parametrize("url", ["http://host:port", "http://127.0.0.1:99999", "127.0.0.1:8080", "http://"])
-def test_a_base_url_that_is_none_is_refused_at_once_by_its_name(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
-
-    with pytest.raises(ModelFailed, match="ANTHROPIC_BASE_URL is not the URL of a server"):
-        AnthropicModel(api_key="any")
+def test_a_base_url_that_is_none_is_refused_at_once_by_its_name(dialect: DialectUnderTest, url: str) -> None:
+    with pytest.raises(ModelFailed, match="base_url is not the URL of a server"):
+        dialect.client(url, api_key="any")

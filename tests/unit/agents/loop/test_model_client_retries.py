@@ -16,9 +16,11 @@ from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.models.base import ModelFailed
 from fdstore.agents.loop.models.tries import LONGEST_PAUSE_S, READABLE_TRIES
 from fdstore.testing import ScriptedModel, Usage, call, cut, fail, garbled, say, turn
+from tests.dialects import every_dialect
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 
 
+@every_dialect
 @pytest.mark.parametrize(
     "failure",
     [
@@ -40,6 +42,7 @@ def test_a_transient_failure_is_retried(failure: Any) -> None:
     assert len(scripted.requests) == 3
 
 
+@every_dialect
 def test_pauses_between_retries_grow_with_jitter() -> None:
     with ScriptedModel([fail(529)] * 4 + [say("Hi.")]) as scripted, open_client(scripted) as client:
         client.query()
@@ -55,6 +58,7 @@ def test_pauses_between_retries_have_a_maximum() -> None:
     assert max(client.pauses) <= 1.25 * LONGEST_PAUSE_S
 
 
+@every_dialect
 @pytest.mark.parametrize(("asked_s", "paused_s"), [(0.007, 0.007), (2.5, 2.5), (100_000, 300)])
 def test_retry_after_of_the_server_sets_the_pause(asked_s: float, paused_s: float) -> None:
     with (
@@ -66,6 +70,7 @@ def test_retry_after_of_the_server_sets_the_pause(asked_s: float, paused_s: floa
     assert client.pauses == [pytest.approx(paused_s)]
 
 
+@every_dialect
 def test_an_exception_raised_by_the_pause_ends_the_retries() -> None:
     class Stop(Exception):
         pass
@@ -180,6 +185,7 @@ MALFORMED = [
 ]
 
 
+@every_dialect
 @pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
 def test_an_answer_with_a_call_that_is_not_json_is_retried(arguments: str) -> None:
     script = [garbled("add", arguments), call("add", a=1)]
@@ -191,6 +197,7 @@ def test_an_answer_with_a_call_that_is_not_json_is_retried(arguments: str) -> No
     assert len(scripted.requests) == 2
 
 
+@every_dialect
 @pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
 def test_a_call_that_is_never_json_is_kept_in_the_form_that_the_api_accepts(arguments: str) -> None:
     usage = Usage(input_tokens=10, output_tokens=1)
@@ -216,6 +223,7 @@ def test_a_call_that_is_never_json_is_kept_in_the_form_that_the_api_accepts(argu
     assert decode_entry(encode_entry(answer).encode()) == answer
 
 
+@every_dialect
 def test_a_call_cut_off_by_max_tokens_is_not_retried() -> None:
     said = turn(garbled("add", '{"a": 1, "b'), stop_reason="max_tokens")
 
