@@ -17,6 +17,10 @@ SECRETS = {
     "ANTHROPIC_API_KEY": "secret-1",
     "ANTHROPIC_AUTH_TOKEN": "secret-2",
     "ANTHROPIC_CUSTOM_HEADERS": "X-Gateway-Key: secret-3\nCookie: secret-4",
+    "OPENAI_API_KEY": "secret-7",
+    "OPENAI_CUSTOM_HEADERS": "X-Gateway-Key: secret-8",
+    "OPENAI_ORG_ID": "secret-9",
+    "OPENAI_ADMIN_KEY": "secret-10",
     "FDSTORE_URL": "redis://worker:secret-5@redis:6379/0",
     "AWS_SECRET_ACCESS_KEY": "secret-6",
 }
@@ -39,28 +43,37 @@ def ask(server: ModelServer, environ: dict[str, str] | None = None) -> str:
         model.close()
 
 
-def test_a_server_of_a_program_gets_no_key_of_the_environment() -> None:
+EACH = pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses"])
+
+
+@EACH
+def test_a_server_of_a_program_gets_no_key_of_the_environment(provider: str) -> None:
     with recording() as thief:
-        error = ask(ModelServer(base_url=thief.url))
+        error = ask(ModelServer(provider=provider, base_url=thief.url))
 
     assert len(thief.seen) == 1
     assert "secret" not in thief.text
     assert "secret" not in error
 
 
-def test_a_server_of_a_program_gets_the_variable_that_the_program_names_and_nothing_else() -> None:
+@EACH
+def test_a_server_of_a_program_gets_the_variable_that_the_program_names_and_nothing_else(
+    provider: str,
+) -> None:
     with recording() as server:
-        ask(ModelServer(base_url=server.url, api_key_env="GPU_KEY"), {**SECRETS, "GPU_KEY": " mine "})
+        named = ModelServer(provider=provider, base_url=server.url, api_key_env="GPU_KEY")
+        ask(named, {**SECRETS, "GPU_KEY": " mine "})
 
     assert server.seen[0]["authorization"] == "Bearer mine"
-    assert server.seen[0]["x-api-key"] == "mine"
     assert "secret" not in server.text
 
 
+@EACH
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_to_another_server_is_not_followed(status: int) -> None:
+def test_a_redirect_to_another_server_is_not_followed(provider: str, status: int) -> None:
     with recording() as thief, recording(status, {"location": f"{thief.url}/v1/messages"}, b"") as server:
-        error = ask(ModelServer(base_url=server.url, api_key_env="GPU_KEY"), {"GPU_KEY": "mine"})
+        named = ModelServer(provider=provider, base_url=server.url, api_key_env="GPU_KEY")
+        error = ask(named, {"GPU_KEY": "mine"})
 
     assert (len(server.seen), thief.seen) == (1, [])
     assert f"redirects to another one, {thief.url}" in error
@@ -89,9 +102,11 @@ def test_the_own_server_of_the_sdk_gets_what_the_sdk_reads(monkeypatch: pytest.M
 
 
 def test_a_key_that_no_header_can_hold_is_refused_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelFailed, match="GPU_KEY has characters that cannot be sent") as refused:
-        open_model(ModelServer(base_url="http://a", api_key_env="GPU_KEY"), {"GPU_KEY": "se\ncret"})
-    assert "cret" not in str(refused.value)
+    for provider in ("anthropic", "openai"):
+        named = ModelServer(provider=provider, base_url="http://a", api_key_env="GPU_KEY")
+        with pytest.raises(ModelFailed, match="GPU_KEY has characters that cannot be sent") as refused:
+            open_model(named, {"GPU_KEY": "se\ncret"})
+        assert "cret" not in str(refused.value)
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", "se\u00e4cret")
     with pytest.raises(ModelFailed, match="ANTHROPIC_API_KEY has characters") as refused:
@@ -121,10 +136,11 @@ def test_what_a_worker_registers_has_names_alone() -> None:
     assert here.missing(ModelServer(base_url="http://b")) == ""
 
 
+@EACH
 @pytest.mark.parametrize("kind", ["text/html", "text/html; charset=utf-8", "application/json"])
-def test_an_answer_of_another_kind_fails_at_once_and_names_it(kind: str) -> None:
+def test_an_answer_of_another_kind_fails_at_once_and_names_it(provider: str, kind: str) -> None:
     with recording(200, {"content-type": kind}, b"<form action='/login'>") as page:
-        error = ask(ModelServer(base_url=page.url))
+        error = ask(ModelServer(provider=provider, base_url=page.url))
 
     assert len(page.seen) == 1
     assert f"answered 200 with {kind.partition(';')[0]}, not with a stream of events" in error
