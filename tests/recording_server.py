@@ -10,17 +10,19 @@ from typing import Any
 
 
 class RecordingServer:
-    """Its URL, and the headers of the requests so far. `redirected` is where the first request of each path
-    went, if it redirects."""
+    """Its URL, and the headers, paths and bodies of the requests so far."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         seen: list[dict[str, str]] = []
-        self.seen = seen
+        paths: list[str] = []
+        bodies: list[bytes] = []
+        self.seen, self.paths, self.bodies = seen, paths, bodies
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 seen.append({name.lower(): value for name, value in self.headers.items()})
-                self.rfile.read(int(self.headers.get("content-length", 0)))
+                paths.append(self.path)
+                bodies.append(self.rfile.read(int(self.headers.get("content-length", 0))))
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)

@@ -86,7 +86,8 @@ def check(
     suspicious. Prompts, preload files and directories must exist. Needs no store, network or API key.
 
     Functions of [tools] python are imported with --imports only, since that runs code. One that cannot be
-    imported is a warning: the machine that runs the agent may have it.
+    imported is a warning: the machine that runs the agent may have it. So is a package, a region, a project
+    or a key that the provider of the model needs and that is not here, and what a provider lacks.
 
     The exit code is 1 if there is a mistake; warnings leave it 0.
     """
@@ -153,6 +154,8 @@ def _mistake(error: FDStoreError, path: Path, linked_from: Path | None) -> Check
 
 
 def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
+    from fdstore.agents.loop.models.providers import notes_on
+
     program = file.program
     return CheckedFile(
         file=output.path_text(file.path),
@@ -162,7 +165,7 @@ def _without_mistake(file: LoadedFile, imports: bool) -> CheckedFile:
         tools=program.tools,
         python=program.python,
         linked={alias: output.path_text(path) for alias, path in file.links.items()},
-        warnings=file.warnings + _warnings(file, imports),
+        warnings=file.warnings + notes_on(program) + _warnings(file, imports),
     )
 
 

@@ -31,6 +31,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     sign_in   how the SDK may sign in without one of `keys`; "" if it cannot
     versioned whether a URL of its servers ends in the version of the API, as `/v1`; else the SDK adds that
     defers    the hosts that are known to take tools that are loaded later, or `EVERYWHERE`
+    marks_blocks  whether marks of the prompt cache are known in blocks alone, not of a whole request
     lacks     what program files may ask for and the API has not: the key, and what there is instead
     prices    its id in the tables of the package `genai-prices`
     """
@@ -46,6 +47,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     sign_in: str = ""
     versioned: bool = False
     defers: frozenset[str] = frozenset()
+    marks_blocks: bool = False
     lacks: Mapping[str, str] = {}
     prices: str
 
@@ -94,6 +96,7 @@ PROVIDERS: Mapping[str, Provider] = {
         needs=(("AWS_REGION", "AWS_DEFAULT_REGION"),),
         sign_in="the files and roles of AWS",
         defers=frozenset({EVERYWHERE}),
+        marks_blocks=True,
         prices="aws",
     ),
     "vertex": Provider(
@@ -106,6 +109,7 @@ PROVIDERS: Mapping[str, Provider] = {
         needs=(("CLOUD_ML_REGION",), ("ANTHROPIC_VERTEX_PROJECT_ID",)),
         sign_in="the application default credentials of Google",
         defers=frozenset({EVERYWHERE}),
+        marks_blocks=True,
         prices="google",
     ),
     "foundry": Provider(

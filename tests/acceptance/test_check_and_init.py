@@ -237,3 +237,31 @@ def test_check_warns_of_a_policy_for_a_tool_that_the_program_lacks(offline_comma
         "file_descriptor.tool.b: [tools] python names no function called so",
         "file_descriptor.tool.read_fd: has no effect: read_fd is a built-in tool, not one of your functions",
     ]
+
+
+def test_check_says_what_a_provider_lacks_and_what_is_missing_here(offline_command, tmp_path):
+    for name in ("OPENAI_API_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        offline_command.environment.pop(name, None)
+    offline_command.environment["HOME"] = str(tmp_path)
+    asks = '[python.ask]\nmodel = "small"\nbase_url = "http://gpu1:8000"\napi_key_env = "GPU_KEY"\n'
+    thinking = '[parameters]\nthinking = { type = "adaptive" }\n[tools]\nenabled = ["run_python"]\n'
+    write(tmp_path, "chat.toml", f'provider = "openai"\nprompt_cache = "1h"\n{thinking}{asks}')
+    write(tmp_path, "bedrock.toml", 'provider = "bedrock"\n')
+    write(tmp_path, "local.toml", 'base_url = "http://127.0.0.1:8080"\n')
+
+    checked = offline_command("check", "chat.toml", "bedrock.toml", "local.toml")
+
+    assert checked.code == 0
+    notes = [line.partition("note     ")[2] for line in checked.lines if line.startswith("note")]
+    assert [note for note in notes if note.startswith("chat")] == [
+        'chat.toml: provider "openai": not from here: no key for Chat Completions: set OPENAI_API_KEY',
+        'chat.toml: provider "openai": not from here: the variable GPU_KEY, which has the key of a model '
+        "([model] api_key_env), is not set",
+        'chat.toml: provider "openai": [parameters] thinking is of the Messages API; this API has '
+        "reasoning_effort or reasoning",
+        'chat.toml: provider "openai": [model] prompt_cache has no effect: these servers cache by '
+        "themselves, for a time of their own",
+    ]
+    [bedrock] = [note for note in notes if note.startswith("bedrock")]
+    assert "it needs AWS_REGION or AWS_DEFAULT_REGION" in bedrock
+    assert not [note for note in notes if note.startswith("local")]

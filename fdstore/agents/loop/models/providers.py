@@ -10,14 +10,17 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from fdstore.agents.loop.models.base import Model, ModelFailed
 from fdstore.model.model_servers import ModelAccess, ModelServer, canonical_url, not_set, own_url
-from fdstore.model.providers import CLIENTS, PROVIDERS
+from fdstore.model.providers import CLIENTS, DEFAULT_PROVIDER, PROVIDERS
 from fdstore.setup.optional_packages import how_to_install, is_installed
+
+if TYPE_CHECKING:
+    from fdstore.agents.loop.bundle import Program
 
 
 def open_model(server: ModelServer, environ: Mapping[str, str] = os.environ) -> Model:
@@ -68,6 +71,27 @@ def missing(server: ModelServer, environ: Mapping[str, str] = os.environ) -> str
     except ModelFailed as error:
         return str(error)
     return ""
+
+
+def notes_on(program: Program) -> tuple[str, ...]:
+    """Return what a program asks of its providers that they lack, and what is missing here to ask them. No
+    request is made. The key of Anthropic's own server is left out: mostly another machine runs the agent."""
+    found = []
+    for server in program.servers:
+        if server.is_own and server.provider == DEFAULT_PROVIDER:
+            continue
+        if problem := missing(server):
+            found.append(f'provider "{server.provider}": not from here: {problem}')
+    asked = {
+        "parameters.thinking": "thinking" in program.parameters,
+        "model.deferred_tools": bool(program.deferred_tools),
+        "model.prompt_cache": isinstance(program.prompt_cache, str),
+    }
+    for key, how in PROVIDERS[program.provider].lacks.items():
+        if asked.get(key):
+            section, _, name = key.partition(".")
+            found.append(f'provider "{program.provider}": [{section}] {name} {how}')
+    return tuple(found)
 
 
 def access_here(access: ModelAccess, environ: Mapping[str, str] = os.environ) -> ModelAccess:

@@ -8,11 +8,14 @@ the SDK would take it for a stream without events.
 
 from __future__ import annotations
 
+import re
+
 import httpx2
 
 from fdstore.http.client import GuardedTransport, UnusableSetting
 
 EVENT_STREAMS = ("text/event-stream", "application/vnd.amazon.eventstream")
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 UNCLEAR = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 """Content types of servers that say nothing of their streams."""
 
@@ -30,6 +33,9 @@ class ModelTransport(GuardedTransport):
         self._server: httpx2.URL | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if any(_CONTROL.search(value) for _, value in request.headers.raw):
+            # the HTTP library would quote it in its error, and it may be a key
+            raise WrongServer("a key or a header has characters that cannot be sent, such as a line end")
         server = _server_of(request.url)
         if self._server is None:
             self._server = server
