@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from fdstore.agents.loop.models.prices import priced_settings
 from fdstore.agents.runtime.local_worker import after_ensuring_worker
 from fdstore.agents.runtime.waker import waker
 from fdstore.errors import InvalidArgument
@@ -86,7 +87,7 @@ def context_for(
         count_tokens=TokenCounter(chosen.count_tokens),
         wait_for_workers=wait_for_workers,
         meter=meter,
-        ask=None if ask is None else ask.settings,
+        ask=None if ask is None else priced_settings(ask.settings),
         code_may_create=code_may_create,
     )
     for tool in (BUILT_IN[name] for name in enabled):

@@ -22,6 +22,7 @@ import msgspec
 
 from fdstore.agents.loop import program_parser
 from fdstore.agents.loop.bundle import Bundle, LinkedProgram, Program
+from fdstore.agents.loop.models.prices import priced
 from fdstore.agents.loop.program_checks import PATH_RULE, is_path
 from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS, ProgramFile, PromptSection
 from fdstore.agents.loop.program_limits import Limits
@@ -58,7 +59,8 @@ class LoadedFile(msgspec.Struct, frozen=True, kw_only=True):
 def load(path: str | Path) -> Bundle:
     """Return the bundle of the program file at `path` and of all files linked from it.
 
-    Paths in a file are relative to that file. Raises `TargetMissing` if `path` does not exist,
+    Paths in a file are relative to that file. A price that a program does not name is that of
+    `genai-prices`, if it is known there. Raises `TargetMissing` if `path` does not exist,
     and `InvalidProgram` with "file: key" for anything wrong in any of the files.
     """
     files = load_files([path])
@@ -75,7 +77,7 @@ def load(path: str | Path) -> Bundle:
         key = keys[identity]
         programs[key] = msgspec.structs.replace(file.program, name=key, linked=linked)
     warnings = tuple(f"{file.path}: {warning}" for file in files.values() for warning in file.warnings)
-    return Bundle(root=next(iter(programs)), programs=programs, warnings=warnings)
+    return priced(Bundle(root=next(iter(programs)), programs=programs, warnings=warnings))
 
 
 def _raise(error: ProgramError, path: Path, linked_from: Path | None) -> None:

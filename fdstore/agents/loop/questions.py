@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from fdstore.agents.loop.bundle import Bundle, Program
+from fdstore.agents.loop.models.prices import priced
 from fdstore.client import Process, Store
 from fdstore.model.model_servers import ModelServer
 from fdstore.model.records import Descriptor, ModelPrice
@@ -95,7 +96,7 @@ def question_bundle(
             ask=msgspec.structs.replace(ask_server, model=ask_model or "", price=own)
         ),
     )
-    return Bundle(root=NAME, programs={NAME: program})
+    return priced(Bundle(root=NAME, programs={NAME: program}))
 
 
 def offer_sql(bundle: Bundle, texts: Iterable[Descriptor]) -> Bundle:
