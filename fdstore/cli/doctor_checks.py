@@ -18,6 +18,7 @@ from fdstore.cli.session import CliSession
 from fdstore.errors import FDStoreError, StoreRefused
 from fdstore.local.data_directory import problem_of
 from fdstore.local.redis_conf import binary_version, find_binary
+from fdstore.model.providers import PROVIDERS
 from fdstore.setup import settings
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
@@ -122,9 +123,8 @@ def http_requests() -> Iterator[Finding]:
     from fdstore.http.client import environment_problems, needs_environment
 
     env = os.environ
-    asked = env.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
-    has_key = bool(env.get("ANTHROPIC_API_KEY") or env.get("ANTHROPIC_AUTH_TOKEN"))
-    is_problem = has_key and needs_environment(asked)
+    with_key = [row for row in PROVIDERS.values() if any(env.get(name) for name in row.keys)]
+    is_problem = any(needs_environment(env.get(row.url) or row.own_url) for row in with_key)
     for said in environment_problems():
         said, _, advice = said.partition("; ")
         yield Finding(
