@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.cli import output
@@ -26,11 +27,13 @@ from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError
+from fdstore.model.providers import PROVIDERS
 from fdstore.setup.optional_packages import is_installed, require
 from fdstore.setup.settings import DEMO_PREFIX
 from fdstore.text.quantities import format_count, format_size
 
 if TYPE_CHECKING:
+    from fdstore.agents.loop.models.base import Model
     from fdstore.cli.watch import TreeWatcher
     from fdstore.client import Store
     from fdstore.model.records import AskCounts
@@ -49,9 +52,16 @@ COUNT_EVERY_S = 0.02
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--live", is_flag=True, help="Ask a real model (needs ANTHROPIC_API_KEY).")
 @click.option(
+    "--provider",
+    type=click.Choice(["anthropic", "openai", "openai-responses"]),
+    default="anthropic",
+    show_default=True,
+    help="The API that the scripted model is asked by.",
+)
+@click.option(
     "-o", "--out", metavar="DIR", default="fdstore-demo", show_default=True, help="Directory for the report."
 )
-def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
+def demo(session: CliSession, file: str | None, live: bool, provider: str, out: str) -> None:
     """Show a complete example: a large tool result becomes a descriptor, child agents read it by reference;
     then a program asks a model about 40 parts of it, while a process of the worker is killed.
 
@@ -62,6 +72,9 @@ def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
     require()
     if live and not os.environ.get("ANTHROPIC_API_KEY"):
         raise click.UsageError("--live asks a real model: set ANTHROPIC_API_KEY")
+    if live and provider != "anthropic":
+        raise click.UsageError("--live asks Claude; leave --provider out")
+    require(PROVIDERS[provider].packages, PROVIDERS[provider].extra)
     out_dir = Path(out)
     out_dir.mkdir(parents=True, exist_ok=True)
     session.prefix = session.prefix or DEMO_PREFIX
@@ -83,7 +96,7 @@ def demo(session: CliSession, file: str | None, live: bool, out: str) -> None:
         def run(
             program: str, query: str, during: Callable[[str], AbstractContextManager[object]] = nullcontext
         ) -> tuple[str, TreeWatcher]:
-            return _play(store, environment, out_dir, program, query, during)
+            return _play(store, environment, out_dir, program, query, during, provider)
 
         process, watcher = run("triage.toml", prompt_about(file))
         _account(store, process, watcher, out_dir)
@@ -128,26 +141,29 @@ def _play(
     program: str,
     query: str,
     during: Callable[[str], AbstractContextManager[object]],
+    provider: str,
 ) -> tuple[str, TreeWatcher]:
     from fdstore.agents.loop.launch import launch_root
     from fdstore.agents.loop.program_loader import load
     from fdstore.agents.runtime.waker import waker
     from fdstore.cli.watch import TreeWatcher
     from fdstore.files.permissions import Permissions
+    from fdstore.model.model_servers import ModelServer
     from fdstore.store.processes import leases
 
-    load_runner()
-    from fdstore.agents.loop.models.anthropic import AnthropicModel
+    row = PROVIDERS[provider]
+    load_runner(ModelServer(provider=provider))
+    from fdstore.agents.loop.models.providers import open_class
     from fdstore.agents.runtime.run_process import run_process
 
-    def model(_: object) -> AnthropicModel:
-        return AnthropicModel(
-            api_key=environment.get("ANTHROPIC_API_KEY"), base_url=environment.get("ANTHROPIC_BASE_URL")
-        )
+    def model(_: ModelServer) -> Model:
+        return open_class(provider)(api_key=environment.get(row.keys[0]), base_url=environment.get(row.url))
 
     programs = resources.files("fdstore.demo") / "programs"
     with resources.as_file(programs / program) as path:
         bundle = load(path)
+    asked = {name: replace(each, provider=provider) for name, each in bundle.programs.items()}
+    bundle = replace(bundle, programs=asked)
     root = launch_root(store, bundle, query)
     watcher = TreeWatcher(store, root.id, partial(output.happening, to_stderr=False))
     with watcher.kept(), during(root.id):

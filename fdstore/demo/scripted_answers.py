@@ -159,7 +159,11 @@ def counter(request: Request, file: str | None) -> Turn:
 
 def asked(request: Request) -> Slow:
     """Play the model that is asked about one part."""
-    text = "".join(block["text"] for block in request.messages[0]["content"][:-1])
+    content = request.messages[0]["content"]
+    if isinstance(content, str):  # of Chat Completions, whose texts are one, with the question at its end
+        text = content.rpartition("\n\n")[0]
+    else:
+        text = "".join(block["text"] for block in content[:-1])
     return slow(say(str(text.count(COUNTED))), ASKED_S)
 
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 
+import pytest
 
-def test_a_killed_process_of_the_worker_costs_the_program_of_the_second_act_no_answer(fresh):
+from tests.thorough import thorough
+
+
+@pytest.mark.parametrize("options", [[], *thorough("the demo, by another API", ["--provider", "openai"])])
+def test_a_killed_process_of_the_worker_costs_the_program_of_the_second_act_no_answer(fresh, options):
     text = "".join(f"src/{number}.py:{number}:def f{number}():\n" for number in range(8000))
     (fresh.folder / "text.txt").write_text(text)
 
-    ended = fresh("demo", "text.txt")
+    ended = fresh("demo", "text.txt", *options)
 
     assert ended.code == 0, ended.err
     assert "triage" in ended.out

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from fdstore.agents.loop.bundle import Program
+from fdstore.agents.loop.models import openai_chat, openai_responses  # noqa: F401  before threads begin
 from fdstore.agents.loop.models.providers import ModelClients
+from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import NotAllowed
 from fdstore.files.permissions import Permissions
 from fdstore.model.model_servers import AllowedServer, ModelAccess, ModelServer
+from fdstore.model.records import ModelPrice
 from fdstore.results.python_config import AskSection, PythonSection
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.asks import AskSettings
-from fdstore.testing import ScriptedModel, call, say
+from fdstore.testing import ScriptedModel, call, say, turn
+from fdstore.text.quantities import format_costs
 from tests.on_redis.agents.test_permissions import register, shown_by_ps
 from tests.on_redis.running_agents import AgentsOf
 from tests.recording_server import recording
@@ -36,6 +42,12 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setenv(name, f"secret of {name}")
 
 
+@pytest.fixture
+def clients() -> Iterator[ModelClients]:
+    with closing(ModelClients()) as opened:
+        yield opened
+
+
 def allowing(*servers: str) -> Permissions:
     access = ModelAccess(all_allowed=False, allowed=tuple(map(AllowedServer.parse, servers)))
     return Permissions(all_allowed=False, models=access)
@@ -43,13 +55,13 @@ def allowing(*servers: str) -> Permissions:
 
 @pytest.mark.parametrize("variable", [None, *VARIABLES])
 def test_an_agent_whose_server_is_not_allowed_is_not_claimed_and_ps_says_why(
-    agents_of: AgentsOf, store: Store, variable: str | None
+    agents_of: AgentsOf, store: Store, variable: str | None, clients: ModelClients
 ) -> None:
     with recording() as thief:
         agents = agents_of([])
         agents.launch(base_url=thief.url, api_key_env=variable)
 
-        assert agents.attempt("solo", permissions=URL_WORKER, model=ModelClients()) == "not allowed"
+        assert agents.attempt("solo", permissions=URL_WORKER, model=clients) == "not allowed"
 
         assert (agents.record().state, agents.record().attempt) == ("ready", 0)
         register(store, "closed:1", URL_WORKER)
@@ -60,39 +72,44 @@ def test_an_agent_whose_server_is_not_allowed_is_not_claimed_and_ps_says_why(
         assert thief.seen == []
 
 
-def test_a_server_that_is_allowed_gets_no_variable_that_is_not(agents_of: AgentsOf, store: Store) -> None:
+def test_a_server_that_is_allowed_gets_no_variable_that_is_not(
+    agents_of: AgentsOf, store: Store, clients: ModelClients
+) -> None:
     with recording() as server:
         agents = agents_of([])
         agents.launch(base_url=f"{server.url}/", api_key_env="FDSTORE_URL")
 
         other = allowing(server.url, f"{server.url}=GPU_KEY")
-        assert agents.attempt("solo", permissions=other, model=ModelClients()) == "not allowed"
+        assert agents.attempt("solo", permissions=other, model=clients) == "not allowed"
 
         assert server.seen == []
 
 
-def test_what_is_not_allowed_is_not_asked_either_if_it_was_claimed(agents_of: AgentsOf) -> None:
+def test_what_is_not_allowed_is_not_asked_either_if_it_was_claimed(
+    agents_of: AgentsOf, clients: ModelClients
+) -> None:
     """The leave is looked at where the server is asked, whoever claims."""
     with recording() as thief:
         agents = agents_of([])
         agents.launch(base_url=thief.url, api_key_env="FDSTORE_URL")
         permissions = Permissions(models=CLOSED)
 
-        assert agents.attempt("solo", permissions=permissions, model=ModelClients()) == "given back"
+        assert agents.attempt("solo", permissions=permissions, model=clients) == "given back"
         assert "--allow-model-server" in (agents.record().trouble or "")
         with pytest.raises(NotAllowed):
-            agents.attempt("solo", permissions=URL_WORKER, model=ModelClients(), wait_here=True)
+            agents.attempt("solo", permissions=URL_WORKER, model=clients, wait_here=True)
 
         assert thief.seen == []
 
 
-def test_a_child_on_a_server_that_is_not_allowed_is_left_to_other_workers(agents_of: AgentsOf) -> None:
+def test_a_child_on_a_server_that_is_not_allowed_is_left_to_other_workers(
+    agents_of: AgentsOf, clients: ModelClients
+) -> None:
     with recording() as thief, ScriptedModel([call("spawn", program_name="reader", query="Go.")]) as allowed:
         agents = agents_of([])
         reader = Program(name="reader", model="any", base_url=thief.url, api_key_env="FDSTORE_URL")
         agents.launch(tools=("spawn",), others=[reader], base_url=allowed.base_url, api_key_env="MINE")
         permissions = allowing(f"{allowed.base_url}=MINE")
-        clients = lambda server: ModelClients()(server)  # noqa: E731
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MINE", allowed.api_key)
@@ -121,11 +138,13 @@ def agents(agents_of: AgentsOf) -> Any:
     return agents_of(answer)
 
 
-def test_asks_of_a_server_that_is_not_allowed_are_not_claimed(agents: Any, store: Store) -> None:
+def test_asks_of_a_server_that_is_not_allowed_are_not_claimed(
+    agents: Any, store: Store, clients: ModelClients
+) -> None:
     with recording() as thief:
         lane = asking(agents, base_url=thief.url, api_key_env="FDSTORE_URL")
 
-        assert agents.attempt(lane, permissions=URL_WORKER, model=ModelClients()) == "not allowed"
+        assert agents.attempt(lane, permissions=URL_WORKER, model=clients) == "not allowed"
 
         register(store, "closed:1", URL_WORKER)
         assert f"the server of models {thief.url} is not allowed" in shown_by_ps(store)
@@ -160,7 +179,11 @@ def test_settings_of_asks_that_somebody_wrote_to_redis_lead_nowhere(
     ],
 )
 def test_a_bundle_that_somebody_wrote_to_redis_is_refused_without_its_values(
-    agents_of: AgentsOf, store: Store, execute: Callable[..., Any], fields: dict[str, Any]
+    agents_of: AgentsOf,
+    store: Store,
+    execute: Callable[..., Any],
+    fields: dict[str, Any],
+    clients: ModelClients,
 ) -> None:
     agents = agents_of([])
     agents.launch()
@@ -170,7 +193,7 @@ def test_a_bundle_that_somebody_wrote_to_redis_is_refused_without_its_values(
     stored["programs"]["solo"] |= fields
     execute("HSET", programs, digest, json.dumps(stored))
 
-    agents.attempt("solo", permissions=URL_WORKER, model=ModelClients())
+    agents.attempt("solo", permissions=URL_WORKER, model=clients)
 
     assert agents.model.requests == ()
     assert agents.record().state == "failed"
@@ -225,7 +248,7 @@ def test_a_conversation_goes_on_with_the_provider_that_it_began_with(
 
 
 def test_a_parent_a_child_and_an_ask_each_have_their_own_server(
-    agents_of: AgentsOf, monkeypatch: pytest.MonkeyPatch
+    agents_of: AgentsOf, monkeypatch: pytest.MonkeyPatch, clients: ModelClients
 ) -> None:
     def reader(request: Any) -> Any:
         return say("Read.") if request.turn_number else call("run_python", code=ASKS)
@@ -256,7 +279,6 @@ def test_a_parent_a_child_and_an_ask_each_have_their_own_server(
             ],
         )
         permissions = allowing(*(f"{each.base_url}={name}" for name, each in servers.items()))
-        clients = ModelClients()
         for process in ("solo", "solo.1", "solo.1.1", "solo.1", "solo"):
             agents.attempt(process, permissions=permissions, model=clients)
 
@@ -275,3 +297,53 @@ def test_code_asks_the_server_of_its_agent_unless_its_section_names_one() -> Non
     assert asked(model="small") == asked()
     assert asked(provider="anthropic") == ModelServer()
     assert asked(base_url="http://gpu2") == ModelServer(provider="openai", base_url="http://gpu2")
+
+
+def test_a_parent_on_one_provider_has_children_on_two_others_and_ps_their_costs(
+    agents_of: AgentsOf, store: Store, monkeypatch: pytest.MonkeyPatch, clients: ModelClients
+) -> None:
+    def script(request: Any) -> Any:
+        if "You are SOLO." in request.system and not request.turn_number:
+            spawns = [call("spawn", program_name=name, query="Go.") for name in ("chat", "responses")]
+            return turn(*spawns)
+        return say(f"{request.raw['model']} is done.")
+
+    agents = agents_of(script)
+    scripted = agents.model
+    monkeypatch.setenv("MINE", scripted.api_key)
+    others = [
+        Program(
+            name=name,
+            model=name,
+            provider=provider,
+            base_url=scripted.openai_base_url,
+            api_key_env="MINE",
+            price=ModelPrice(input=price, output=price, currency="USD"),
+        )
+        for name, provider, price in (("chat", "openai", 1e3), ("responses", "openai-responses", 2e3))
+    ]
+    agents.launch(
+        tools=("spawn",),
+        base_url=scripted.base_url,
+        api_key_env="MINE",
+        others=others,
+        price=ModelPrice(input=3e3, output=3e3, currency="USD"),
+    )
+    permissions = allowing(f"{scripted.base_url}=MINE", f"{scripted.openai_base_url}/=MINE")
+
+    for process in ("solo", "solo.1", "solo.2", "solo"):
+        agents.attempt(process, permissions=permissions, model=clients)
+
+    assert agents.answer() == "any is done."
+    paths = [(each.raw["model"], "input" in each.raw, "max_tokens" in each.raw) for each in scripted.requests]
+    assert {name for name, *_ in paths} == {"any", "chat", "responses"}
+    assert ("responses", True, False) in paths
+    members = {each.id: each for each in store.tree("solo").members}
+    assert all(each.tokens and each.cost for each in members.values())
+    for price, process in ((3e3, "solo"), (1e3, "solo.1"), (2e3, "solo.2")):
+        assert members[process].cost == pytest.approx(price * members[process].tokens / 1e6)
+    listed = CliRunner().invoke(cli, ["--url", store.url, "ps", "-a", "--json"]).output
+    prices = {each["id"]: each["price"]["input"] for each in map(json.loads, listed.splitlines())}
+    assert prices == {"solo": 3e3, "solo.1": 1e3, "solo.2": 2e3}
+    shown = CliRunner().invoke(cli, ["--url", store.url, "ps", "-a", "solo"]).output
+    assert f"cost {format_costs(list(members.values()))}" in shown

@@ -125,3 +125,10 @@ class ModelClients:
             if server not in self._clients:
                 self._clients[server] = open_model(server)
             return self._clients[server]
+
+    def close(self) -> None:
+        """Close all clients."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
