@@ -165,5 +165,7 @@ def why_unclaimed(prefix: str, process: str) -> Operation[str]:
     if not general:
         return ""
     why = yield from why_ineligible(prefix, [process])
-    specific = why.get(process, worker_check.NO_WORKER)
+    specific = why.get(process)
+    if specific is None:
+        return f"{process} waits for a worker: {worker_check.BUSY}"
     return general if specific == worker_check.NO_WORKER else f"{process} waits: {specific}"

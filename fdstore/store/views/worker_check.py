@@ -18,6 +18,8 @@ from fdstore.wire.operation import Operation
 
 NO_WORKER = "no worker takes processes of this store; start one with: fdstore worker, or fdstore up"
 
+BUSY = "all live workers are busy"
+
 PATIENCE_S = 3.0
 """The time that a caller waits before it explains the delay."""
 
@@ -104,4 +106,4 @@ def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
         return ""
     names = ", ".join(record.id for record in waiting)
     problem = yield from no_worker(prefix, for_agents=any(record.kind is None for record in waiting))
-    return f"{names} waits for a worker: {problem or 'all live workers are busy'}"
+    return f"{names} waits for a worker: {problem or BUSY}"
