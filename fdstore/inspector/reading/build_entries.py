@@ -193,8 +193,8 @@ class EntryBuilder:
 
     def _answer(self, answer: Assistant, facts: RecordFacts, at: float | None) -> Iterator[ConversationEntry]:
         for block in answer.content:
-            if block.get("type") == "thinking":
-                yield self._entry("thinking", str(block.get("thinking", "")), at=at)
+            if block.get("type") == "thinking" and (shown := block.get("thinking")):
+                yield self._entry("thinking", str(shown), at=at)
         yield self._entry(
             "answer",
             answer.text,
@@ -202,6 +202,7 @@ class EntryBuilder:
             duration_s=None if facts.took_ms is None else facts.took_ms / 1000,
             number=facts.turn,
             usage=TokenUsage(**{name: getattr(answer, name) for name in TOKEN_COUNTS}),
+            is_estimated=answer.is_estimated,
             stop_reason=answer.stop_reason,
         )
         self.open_calls = []

@@ -68,7 +68,8 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     result is now sent as one line; known only if the record that says so is in the same page. `fds` are
     the descriptors that a result is about, and `facts` what the call did with them
     (`inspection.describe_result` puts it in words); a prompt has those of its input, a system prompt those of
-    its preloaded texts. `tokens` are those of the text, if they were counted.
+    its preloaded texts. `tokens` are those of the text, if they were counted. `is_estimated`: the server of
+    the model counted no tokens, so `usage` is an estimate.
     """
 
     position: int
@@ -90,6 +91,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     facts: ResultFacts = NO_FACTS
     number: int = 0
     usage: TokenUsage | None = None
+    is_estimated: bool = False
     stop_reason: str | None = None
     worker: str = ""
     losses: int = 0

@@ -230,6 +230,7 @@ def _answer(it: ConversationEntry) -> Line:
         format_number, (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
     )
     counts = f"{sent} tokens in, {received} out, {cached} of those read from the prompt cache"
+    counts += "; an estimate, the model's server counts none" if it.is_estimated else ""
     tokens = _marked("tokens", _in_and_out(it) if usage.tokens else "", title=counts)
     name = _numbered("Answer", it)
     return Line(
@@ -361,12 +362,17 @@ def _took(it: ConversationEntry) -> str:
 
 
 def _tokens(it: ConversationEntry) -> str:
-    return "" if it.usage is None else format_tokens(it.usage)
+    return "" if it.usage is None else f"{'~' if it.is_estimated else ''}{format_tokens(it.usage)}"
 
 
 def _in_and_out(it: ConversationEntry) -> str:
     used = it.usage
-    return f"{short_number(used.input_tokens)} in · {short_number(used.output_tokens)} out" if used else ""
+    about = "~" if it.is_estimated else ""
+    return (
+        f"{about}{short_number(used.input_tokens)} in · {about}{short_number(used.output_tokens)} out"
+        if used
+        else ""
+    )
 
 
 def _called(it: ConversationEntry, form: Callable[[Any], str]) -> str:

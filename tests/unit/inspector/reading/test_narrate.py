@@ -104,3 +104,12 @@ def test_the_log_leaves_out_a_prompt_that_is_the_task_again() -> None:
     ]
 
     assert [bool(each) for each in shown] == [True, False, True]
+
+
+def test_tokens_that_no_server_counted_are_marked_as_an_estimate() -> None:
+    usage = TokenUsage(input_tokens=1200, output_tokens=30)
+    counted, estimated = (entry("answer", usage=usage, is_estimated=each) for each in (False, True))
+
+    assert "~" not in page(counted) + "".join(entry_lines(counted))
+    assert "~1.2k in · ~30 out" in page(estimated)
+    assert "~1,200" in "".join(entry_lines(estimated))
