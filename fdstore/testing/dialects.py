@@ -43,9 +43,11 @@ Quirk = Literal[
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server adds to a reply. Calls without an id get the next of `call_ids`."""
+    """What the server adds to a reply. Calls without an id get the next of `call_ids`. `turn` is the number
+    of answers before it in the conversation."""
 
     id: str
+    turn: int = 0
     model: str
     call_ids: Iterator[str]
     input_tokens: int

@@ -24,7 +24,8 @@ def response(turn: Turn, sending: Sending) -> Json:
     """Return the complete response. A refusal without a text is the work of a content filter."""
     is_refusal = turn.stop_reason == "refusal" and any(isinstance(each, Text) for each in turn.blocks)
     output = [
-        _item(block, f"{sending.id}_{number}", sending.call_ids, is_refusal=is_refusal)
+        # the same for a request that is repeated
+        _item(block, f"{sending.turn}_{number}", sending.call_ids, is_refusal=is_refusal)
         for number, block in enumerate(turn.blocks)
     ]
     details = None
@@ -60,7 +61,7 @@ def _item(block: Block, id: str, call_ids: Iterator[str], *, is_refusal: bool) -
             if is_refusal:
                 part = {"type": "refusal", "refusal": text}
             own = {"role": "assistant", "status": "completed", "content": [part]}
-            return {"type": "message", "id": id, **own}
+            return {"type": "message", "id": f"msg_{id}", **own}
         case ToolUse(name, input, call_id, extra):
             own = {"call_id": call_id or next(call_ids), "name": name, "arguments": written(input)}
             return {"type": "function_call", "id": f"fc_{id}", "status": "completed", **own, **extra}

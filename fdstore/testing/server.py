@@ -246,6 +246,7 @@ class ScriptedModel:
         check_calls(turn, request)
         sending = Sending(
             id=next(self._message_ids),
+            turn=request.turn_number,
             model=request.raw["model"],
             call_ids=self._call_ids,
             input_tokens=input_tokens,

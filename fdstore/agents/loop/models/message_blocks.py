@@ -15,6 +15,8 @@ from fdstore.agents.loop.answer import as_stored
 
 Block = dict[str, Any]
 KEPT = "kept"
+AFTER = "(after the results)"
+"""Stands for what follows the results of a turn."""
 ERROR_MARK = "error: "
 """Begins the result of a call that failed, where an API has no field for that."""
 
@@ -61,6 +63,8 @@ def text_of(block: Block) -> str:
     match block:
         case {"type": "text", "text": str(text)}:
             return text
+        case {"type": "tool_reference"}:
+            return ""  # only the Messages API loads tools; what the result says follows the results
         case {"type": "document", "source": {"type": "text", "data": str(text)}}:
             return text
     return msgspec.json.encode(block).decode("utf-8")
@@ -68,7 +72,7 @@ def text_of(block: Block) -> str:
 
 def result_text(block: Block, texts: Iterable[str]) -> str:
     """Return the text of a `tool_result` whose content says `texts`, marked if the call failed."""
-    text = "\n".join(texts)
+    text = "\n".join(filter(None, texts)) or AFTER
     return ERROR_MARK + text if block.get("is_error") else text
 
 

@@ -31,6 +31,7 @@ from fdstore.agents.loop.answer import assemble
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelRequest
 from fdstore.agents.loop.models.message_blocks import (
+    AFTER,
     Block,
     attachment_of,
     blocks_of,
@@ -137,7 +138,7 @@ def _results_and_text(blocks: list[Block]) -> list[Block]:
                 texts.append(text_of(inner))
                 continue
             mark = f"[{inner['type']} {len(attached) // 2 + 1}]"
-            texts.append(f"{mark} (after the results)")
+            texts.append(f"{mark} {AFTER}")
             attached += [{"type": "text", "text": mark}, _part(inner)]
         content = result_text(block, texts)
         results.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": content})
