@@ -16,8 +16,11 @@ from fdstore.agents.loop.program_loader import Limits
 from fdstore.client import Store
 from fdstore.telemetry import tracing
 from fdstore.testing import Usage, call, cut, fail, say, turn
+from tests.dialects import every_dialect
 from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, tool
 from tests.unit.files.documents_made import DOCUMENTS
+
+pytestmark = every_dialect
 
 Execute = Callable[..., Any]
 

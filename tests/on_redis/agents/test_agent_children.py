@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from fdstore.testing import call, say, turn
+from tests.dialects import every_dialect
 from tests.on_redis.running_agents import READER, SMALL, AgentsOf
+
+pytestmark = every_dialect
 
 
 def test_an_agent_that_waits_for_a_child_frees_its_worker_slot(agents_of: AgentsOf) -> None:

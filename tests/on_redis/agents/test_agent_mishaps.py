@@ -12,7 +12,10 @@ from fdstore.client import Store
 from fdstore.errors import StreamBroken
 from fdstore.model.records import TreeLimits
 from fdstore.testing import Request, call, garbled, say, turn
+from tests.dialects import every_dialect
 from tests.on_redis.running_agents import READER, SMALL, AgentsOf, Play, ran, tool
+
+pytestmark = every_dialect
 
 LONG = "word " * 50
 

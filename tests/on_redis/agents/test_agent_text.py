@@ -20,8 +20,11 @@ from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import process_records, processes
 from fdstore.store.streams import streams
 from fdstore.testing import Request, call, cut, fail, held, say, turn
+from tests.dialects import every_dialect
 from tests.on_redis.running_agents import SMALL, Agents, running, tool
 from tests.waiting import PATIENCE_S, wait_until
+
+pytestmark = every_dialect
 
 SPEAKER = Program(name="speaker", model="any", system="You are SPEAKER.", python=(tool("echo"),))
 BACKGROUND = call("spawn", program_name="speaker", query="Speak.", background=True)

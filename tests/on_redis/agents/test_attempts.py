@@ -34,6 +34,7 @@ from fdstore.store.views import worker_registry
 from fdstore.testing import Request, Turn, call, fail, say, turn
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation
+from tests.dialects import every_dialect
 from tests.on_redis.child_agents import agent
 from tests.on_redis.running_agents import AgentsOf, ran, tool
 from tests.round_trips import count_round_trips
@@ -183,6 +184,7 @@ def test_one_look_finds_which_of_many_leases_were_lost(store: Store, proc: Proce
     execute("RENAME", "fdstore:aside", held[2].keys.record)
 
 
+@every_dialect
 def test_a_stopping_worker_returns_its_agent_to_the_queue(agents_of: AgentsOf) -> None:
     stopping = threading.Event()
 
@@ -201,6 +203,7 @@ def test_a_stopping_worker_returns_its_agent_to_the_queue(agents_of: AgentsOf) -
     assert agents.answer() == "Done."
 
 
+@every_dialect
 def test_a_stopping_worker_does_not_wait_for_the_retry_pause(agents_of: AgentsOf) -> None:
     stopping = threading.Event()
 
@@ -214,6 +217,7 @@ def test_a_stopping_worker_does_not_wait_for_the_retry_pause(agents_of: AgentsOf
     assert agents.attempt("solo", stopping=stopping) == "given back"
 
 
+@every_dialect
 def test_a_replaced_attempt_writes_nothing(agents_of: AgentsOf, execute: Execute) -> None:
     answer_count = itertools.count()
     let_go = threading.Event()

@@ -18,6 +18,7 @@ from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.testing import Request, Turn, Usage, call, say, turn
 from fdstore.tools.clearing import ClearingConfig
+from tests.dialects import every_dialect
 from tests.on_redis.running_agents import READER, SMALL, Agents, AgentsOf, Crashed, CrashingStore, ran, tool
 from tests.thorough import thorough
 
@@ -183,6 +184,7 @@ def check_every_crash(
     raise AssertionError("it never ended")
 
 
+@every_dialect
 @pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
 def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
     agents_of: AgentsOf, execute: Execute, redis_url: str, first: int
@@ -200,9 +202,16 @@ def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(
 @pytest.mark.thorough("more kinds of records in the same crashes")
 @pytest.mark.parametrize("first", [0, 1, 2])
 @pytest.mark.parametrize(
-    ("way", "refuses"),
-    [({"prompt_cache": False}, ()), ({"deferred_tools": True}, ()), ({"deferred_tools": True}, REFERENCES)],
-    ids=["left out", "deferred", "refused"],
+    ("dialect", "way", "refuses"),
+    [
+        ("anthropic", {"prompt_cache": False}, ()),
+        ("anthropic", {"deferred_tools": True}, ()),
+        ("anthropic", {"deferred_tools": True}, REFERENCES),
+        ("openai", {"prompt_cache": False}, ()),
+        ("openai-responses", {"prompt_cache": False}, ()),
+    ],
+    indirect=["dialect"],
+    ids=["left out", "deferred", "refused", "left out of chat", "left out of responses"],
 )
 def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
     agents_of: AgentsOf,
@@ -231,6 +240,7 @@ def test_every_kind_of_record_is_written_once_wherever_the_agent_crashes(
     assert last > 40
 
 
+@every_dialect
 def test_a_passage_comes_from_the_answer_in_the_journal(
     agents_of: AgentsOf, store: Store, execute: Execute, redis_url: str
 ) -> None:

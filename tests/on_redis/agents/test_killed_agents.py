@@ -13,9 +13,12 @@ import fdstore
 from fdstore.client import Store
 from fdstore.store.processes import processes
 from fdstore.testing import call, fail, held, say, slow
+from tests.dialects import every_dialect
 from tests.on_redis.conftest import Execute
 from tests.on_redis.running_agents import READER, AgentsOf
 from tests.waiting import PATIENCE_S, wait_until
+
+pytestmark = every_dialect
 
 NEVER = 600.0
 
