@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fdstore.elements.facts import ResultFacts
     from fdstore.errors import FDStoreError
     from fdstore.model.lifecycle import ContentState, ProcessState
+    from fdstore.model.people import PersonAnswer, Question
     from fdstore.model.records import (
         ContextLine,
         Descriptor,
@@ -57,6 +58,7 @@ _HOMES = {
     "fdstore.client": ("Process", "Store", "StreamWriter", "connect"),
     "fdstore.errors": ("FDStoreError",),
     "fdstore.model.lifecycle": ("ContentState", "ProcessState"),
+    "fdstore.model.people": ("PersonAnswer", "Question"),
     "fdstore.model.records": (
         *("ContextLine", "Descriptor", "DroppedTree", "Export", "Hit", "Mode", "Origin"),
         *(
@@ -102,9 +104,11 @@ __all__ = [
     "Mode",
     "Offloaded",
     "Origin",
+    "PersonAnswer",
     "Process",
     "ProcessRecord",
     "ProcessState",
+    "Question",
     "ResultFacts",
     "SearchResult",
     "Slice",

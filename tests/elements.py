@@ -23,9 +23,9 @@ BODIES = {
     "message",
     "python_result",
 }
-EITHER = {"process_result"}
+EITHER = {"process_result", "person_answer"}
 TAG = re.compile(r'<(?P<end>/?)(?P<name>[a-z_]+)(?P<attributes>(?: [a-z_]+="[^"<>]*")*)(?P<empty>/?)>')
-OURS = re.compile(r"</?(?:fd_|process_|python_|preview|tail|message)")
+OURS = re.compile(r"</?(?:fd_|process_|python_|person_|preview|tail|message)")
 NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -115,6 +115,7 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
             c for c, state in states.items() if state == b"open" and c.startswith(f"{process}/")
         }
     _check_words(execute, tree, processes)
+    _check_questions(execute, tree, records)
     size = 0
     for content in stored:
         record = f"{tree}:{content.replace('/', ':fd:')}"
@@ -137,6 +138,24 @@ def _check_words(execute: Execute, tree: str, processes: set[str]) -> None:
         assert kind in ("task", "answer", "error", "source")
         assert process in processes
         assert bool(fd) == (kind == "source")
+
+
+def _check_questions(execute: Execute, tree: str, records: dict[str, dict[str, str]]) -> None:
+    """Check that the open questions are listed in the tree and at their processes, and have no answer; those
+    of ended processes are withdrawn."""
+    listed = _members(execute("ZRANGE", f"{tree}:questions", 0, -1))
+    opened = set()
+    for process, record in records.items():
+        asked = _hash(execute, f"{tree}:{process}:questions")
+        numbers = asked.get("open", "").split()
+        assert record["state"] not in ENDED or not numbers
+        opened |= {f"{process}/{number}" for number in numbers}
+        assert len(set(numbers)) == len(numbers)
+        assert not {f"{number}/answer" for number in numbers} & asked.keys()
+        by_call = [number for name, number in asked.items() if name.startswith("call/")]
+        assert sorted(map(int, by_call)) == list(range(1, int(asked.get("next", "1"))))
+        assert all({number, f"{number}/asked", f"{number}/until"} <= asked.keys() for number in by_call)
+    assert listed == opened
 
 
 def _check_programs(execute: Execute, tree: str, process: str) -> None:

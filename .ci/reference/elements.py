@@ -8,7 +8,8 @@ from itertools import groupby
 
 from fdstore.elements.element import attributes_of
 from fdstore.elements.kinds import ELEMENTS
-from fdstore.elements.render import process_result, python_result
+from fdstore.elements.render import person_answer, process_result, python_result
+from fdstore.model.people import PersonAnswer
 from fdstore.model.records import ProcessRecord
 from fdstore.text.tokens import estimate_tokens
 from reference import markdown
@@ -109,5 +110,11 @@ def make(made: Example) -> dict[str, list[str]]:
     )
     ended = process_result(child, "Yes, by section 12.")
     samples["python_result"] = [python_result("12 parts\n4711", calls=14, seconds=0.2).text]
+    answer = PersonAnswer(by="ann", door="cli", at_ms=1_795_365_840_000, text="the blue one", choice=2)
+    denied = PersonAnswer(by="ann", door="cli", at_ms=1_795_365_900_000, approved=False)
+    samples["person_answer"] = [
+        person_answer(answer, 1, answer.text).text,
+        person_answer(denied, 2, "Not on a Friday.").text,
+    ]
     samples["process_result"] = [ended.text, process_result(pipeline).text]
     return samples

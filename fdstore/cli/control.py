@@ -64,17 +64,11 @@ def kill(session: CliSession, process: str) -> None:
 
 def cancel_and_wake(store: Store, process: str) -> Cancellation:
     """Cancel a process and its descendants, and wake the ancestors that waited for it."""
-    from fdstore.agents.runtime.waker import waker
-    from fdstore.errors import InvalidArgument, MissingExtra
+    from fdstore.agents.runtime.waker import wake_all
     from fdstore.store.processes import processes
 
     done = store.run(processes.cancel(store.prefix, process))
-    if done.woken:
-        # without a queue, the workers' sweep finds the waiting ancestors
-        with suppress(InvalidArgument, MissingExtra):
-            wake = waker(store.url, store.prefix)
-            for ancestor in done.woken:
-                wake(ancestor)
+    wake_all(store, done.woken)
     return done
 
 

@@ -37,6 +37,7 @@ class ResultFacts(Record, frozen=True, kw_only=True, omit_defaults=True, repr_om
     written    what was written to a descriptor
     closed     a descriptor that was closed
     expanded   selectors of the texts that `{{...}}` stood for in the arguments
+    people     what people answered
 
     >>> from fdstore.elements.kinds import FdError
     >>> ResultFacts(error=FdError(type="not_found", fd="fd:9")).fds
@@ -55,6 +56,7 @@ class ResultFacts(Record, frozen=True, kw_only=True, omit_defaults=True, repr_om
     written: kinds.FdWrite | None = None
     closed: kinds.FdClose | None = None
     expanded: tuple[str, ...] = ()
+    people: tuple[kinds.PersonReply, ...] = ()
 
     @property
     def elements(self) -> Iterator[Element]:

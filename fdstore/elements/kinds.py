@@ -372,6 +372,40 @@ class PythonResult(Element, frozen=True, kw_only=True):
     ] = None
 
 
+class PersonReply(Element, frozen=True, kw_only=True):
+    """What a person answered: to a question of the model, or whether a call may run. Without an answer in
+    time, and after a no, the result of the call has `is_error`.
+
+    `question`, `door` and `tool` are for the log: the number of the question, the way in which it was
+    answered, and the tool that waited for approval.
+    """
+
+    name: ClassVar = "person_answer"
+    body: ClassVar = (
+        "The answer; the reason of a no; before the result of a call whose arguments the person changed, the "
+        "arguments that it ran with. A long answer is an `fd_result`."
+    )
+
+    who: Annotated[str | None, Mark.FOREIGN, Meta(title="by", description="who answered")] = None
+    when: Annotated[str | None, Meta(title="at", description="when, in UTC")] = None
+    choice: Annotated[int | None, Meta(description="the number of the chosen answer, from 1")] = None
+    approved: Annotated[bool | None, Meta(description="whether the call may run")] = None
+    changed: Annotated[bool | None, Meta(description="`true` if the person changed its arguments")] = None
+    question: int = 0
+    door: str = ""
+    tool: str = ""
+
+    def words(self) -> list[str]:
+        by = f" by {self.who}" + (f" ({self.door})" if self.door else "") if self.who else ""
+        what = "answered"
+        if self.approved is not None:
+            what = "approved" if self.approved else "denied"
+        if not self.who:
+            what = "nobody answered in time"
+        changed = ", with other arguments" if self.changed else ""
+        return [f"{self.tool} {what}{by}{changed}".strip()]
+
+
 class FdError(Element, frozen=True, kw_only=True):
     """A call that failed. The result of the call has `is_error`.
 
@@ -421,7 +455,7 @@ class TailPart(Element, frozen=True, kw_only=True):
 
 ELEMENTS: tuple[type[Element], ...] = (
     *(FdResult, FdContent, FdExtraction, FdSearch, FdDiff, FdList, FdFileResult, FdWrite, FdClose),
-    *(ProcessResult, PythonResult, FdError, FdInline),
+    *(ProcessResult, PythonResult, PersonReply, FdError, FdInline),
 )
 """The elements, in the order of their page."""
 

@@ -22,9 +22,10 @@ from fdstore.elements import kinds
 from fdstore.elements.build import Rendered, escape_attribute, render
 from fdstore.errors import FDStoreError, quoted
 from fdstore.errors.description import notes_of
+from fdstore.model.people import PersonAnswer
 from fdstore.model.records import Comparison, Descriptor, Export, Mode, ProcessRecord, Record, Slice
 from fdstore.text.layout import show_controls
-from fdstore.text.quantities import plain_count
+from fdstore.text.quantities import moment, plain_count
 
 if TYPE_CHECKING:
     from fdstore.text.previews import Preview
@@ -280,6 +281,29 @@ def python_result(text: str, *, calls: int, seconds: float) -> Rendered:
     """Render what code of run_python printed and the value of its last expression, with the number of its
     calls and its own processor time."""
     return render(kinds.PythonResult(calls=calls, seconds=round(float(seconds), 1)), text)
+
+
+def person_answer(
+    answer: PersonAnswer,
+    number: int,
+    body: str | None = None,
+    result: Rendered | None = None,
+    *,
+    tool: str = "",
+) -> Rendered:
+    """Render what a person answered to the question with this number: with a text, or with `result`, the
+    `fd_result` of a long one. `tool` is the tool that waited for approval."""
+    reply = kinds.PersonReply(
+        who=answer.by or None,
+        when=None if answer.how != "answer" else moment(answer.at_ms / 1000),
+        choice=answer.choice,
+        approved=answer.approved,
+        changed=answer.is_changed or None,
+        tool=tool,
+        question=number,
+        door=answer.door,
+    )
+    return render(reply, body, () if result is None else (result,))
 
 
 def fd_error(error: FDStoreError, fd: str | None = None, max_chars: int | None = None) -> Rendered:

@@ -66,6 +66,21 @@ class TreeInUse(FDStoreError):
     state: str
 
 
+class QuestionClosed(FDStoreError):
+    """The question to a person takes no answer any more: it has one, its time is over, or it was withdrawn.
+    Nothing was changed."""
+
+    type = "conflict"
+    says = "question {number} of {process} takes no answer: {problem}; nothing was changed"
+    remedy = "Of a question: see what is still asked with `fdstore questions`, and what was done with `log`."
+    sample = given("triage.1", 2, "ann answered it already")
+    http = 409
+
+    process: str
+    number: int
+    problem: str
+
+
 class TimedOut(FDStoreError):
     """The time-out passed before the event happened."""
 

@@ -3,7 +3,8 @@
 The Lua scripts of the store make the moves; a test runs every script in every state and compares.
 
     process   open -> ready -> running -> exited | failed | cancelled
-              running -> waiting -> ready        (waits for its children; the worker is free meanwhile)
+              running -> waiting -> ready        (waits for its children, or for a person; the worker is
+                                                 free meanwhile)
               running -> ready                   (its worker died, or gave it back)
     content   open -> sealed | broken            (a stream; other contents are sealed from the start)
 """
@@ -38,6 +39,9 @@ worker ends the one that it runs."""
 
 ENDED: frozenset[ProcessState] = frozenset(state for state, moves in PROCESS_MOVES.items() if not moves)
 """The process states that are final."""
+
+PERSON = "person"
+"""What a process waits for that waits for a person, beside the ids of its descendants, which have dots."""
 
 BUSY: frozenset[ProcessState] = frozenset(PROCESS_MOVES) - ENDED - {"open"}
 """The states of a process that workers run, or will run."""

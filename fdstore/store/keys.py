@@ -26,6 +26,8 @@
     {triage}:programs                    hash    digest -> a bundle of programs       collect
     {triage}:search:words                zset    `word kind process [fd]`: what search finds, collect
                                                  all with the score 0 (`word_search`)
+    {triage}:questions                   zset    triage.1/7 -> when asked: those for a     answer; its end
+                                                 person that are open (`people`)
     {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
     {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
     {triage}:op:OP                       string  reply of a script, for retries       expires (30 s)
@@ -41,6 +43,8 @@
     {triage}:triage.1:asks               hash    questions of its programs to a model,  collect
                                                  and the answers (`asks`)
     {triage}:triage.1:asks:queue         zset    those that no lane has taken          collect
+    {triage}:triage.1:questions          hash    its questions to a person, and the        collect
+                                                 answers (`people`)
     {triage}:triage.1:events             stream  its end, for waiting clients         expires (60 s after)
     {triage}:triage:fd:3                 hash    a content's metadata                 last release
     {triage}:triage:fd:3:pages           hash    page number -> text; the rest of a   last release
@@ -120,7 +124,9 @@ def in_pieces(items: Iterable[T], size: int = AT_ONCE) -> Iterator[list[T]]:
         yield piece
 
 
-RESERVED = frozenset({"processes", "contents", "collecting", "leases", "writers", "programs", "staging"})
+RESERVED = frozenset(
+    {"processes", "contents", "collecting", "leases", "writers", "programs", "questions", "staging"}
+)
 """Names that no root may have: the key of its record would be one of its tree's own."""
 
 
@@ -206,6 +212,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
         return f"{self.record}:programs"
 
     @property
+    def questions(self) -> str:
+        """Its open questions to a person, see `people`."""
+        return f"{self.record}:questions"
+
+    @property
     def words(self) -> str:
         """The words of its tasks, answers, errors and sources, see `word_search`."""
         return f"{self.record}:search:words"
@@ -283,6 +294,11 @@ class ProcessKeys(msgspec.Struct, frozen=True, dict=True):
     @property
     def asks_queue(self) -> str:
         return f"{self.asks}:queue"
+
+    @property
+    def questions(self) -> str:
+        """Return the key of its questions to a person, see `people`."""
+        return f"{self.record}:questions"
 
     @property
     def events(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fdstore.model.ends import REASONS
-from fdstore.model.lifecycle import ENDED
+from fdstore.model.lifecycle import ENDED, PERSON
 from fdstore.text.index import GROUP_PAGES, ROW_PAGES
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.quantities import DAY_S
@@ -34,6 +34,7 @@ IN_LUA = {
     **{each.name.upper(): f"'{each.name}'" for each in REASONS},
     "ENDED": f"{{ {', '.join(f'{each} = true' for each in sorted(ENDED))} }}",
     "GOES_ON": len(GOES_ON),
+    "PERSON": f"'{PERSON}'",
     "GROUP_PAGES": GROUP_PAGES,
     "MAX_DOUBLINGS": MAX_DOUBLINGS,
     "MAX_LOSSES_KEPT": MAX_LOSSES_KEPT,

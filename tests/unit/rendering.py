@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from fdstore.model.records import Descriptor, ProcessRecord, Slice
 
-TAG = re.compile(r"<(/?)(fd_\w+|process_result|python_result|preview|tail|message)\b[^>]*>")
+TAG = re.compile(r"<(/?)(fd_\w+|process_result|python_result|person_answer|preview|tail|message)\b[^>]*>")
 
 DESCRIPTOR = Descriptor(
     fd="fd:1",

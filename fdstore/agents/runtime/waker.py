@@ -1,12 +1,17 @@
-"""Create the function that wakes the workers of a store."""
+"""Wake the workers of a store for processes that became ready."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
 
-from fdstore.errors import FDStoreError
+from fdstore.client import Store
+from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
+from fdstore.model.people import PersonAnswer
 from fdstore.setup import settings
 from fdstore.setup.optional_packages import QUEUE, require
+from fdstore.store.processes import people
 
 
 def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callable[[str], None]:
@@ -34,3 +39,44 @@ def waker(store_url: str, prefix: str, broker_url: str | None = None) -> Callabl
             return
 
     return wake
+
+
+def wake_all(store: Store, ready: Iterable[str]) -> None:
+    """Wake the workers for these processes. Without a queue, their sweep finds them within some seconds."""
+    found = list(ready)
+    if found:
+        with suppress(InvalidArgument, MissingExtra):
+            wake = waker(store.url, store.prefix)
+            for process in found:
+                wake(process)
+
+
+def answer_and_wake(
+    store: Store,
+    process: str,
+    text: str | None = None,
+    *,
+    question: int | None = None,
+    choice: int | None = None,
+    approve: bool | None = None,
+    reason: str = "",
+    arguments: dict[str, Any] | None = None,
+    by: str,
+    door: str,
+) -> PersonAnswer:
+    """Answer a question of an agent as `Store.answer` does, and wake a worker for it. `by` and `door` are for
+    the record. Raises as `Store.answer`."""
+    done = store.run(
+        people.answer(
+            *(store.prefix, process, text),
+            question=question,
+            choice=choice,
+            approve=approve,
+            reason=reason,
+            arguments=arguments,
+            by=by,
+            door=door,
+        )
+    )
+    wake_all(store, [process] if done.wakes else [])
+    return done.answer

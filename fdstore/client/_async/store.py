@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fdstore.client._async.process import Process
 from fdstore.client._async.support import find_store
 from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
+from fdstore.model.people import PersonAnswer, Question
 from fdstore.model.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
-from fdstore.store.processes import dropping, process_records, processes
+from fdstore.store.processes import dropping, people, process_records, processes
 from fdstore.store.read_only import read_only, traced
 from fdstore.store.views.store_meter import observe_if_provided
 from fdstore.telemetry import tracing
@@ -282,6 +283,59 @@ class Store:
         (1, 3, 10000)
         """
         return await self.run(process_records.tree_record(self.prefix, name))
+
+    async def questions(self, tree: str | None = None) -> list[Question]:
+        """Return the open questions of agents to a person, of one tree or of all, oldest first. Damaged ones
+        are skipped as by `processes`. Raises `NotFound`.
+
+        >>> await store.questions()
+        []
+        """
+        found = await self.run(people.open_questions(self.prefix, tree))
+        people.log_unreadable(found)
+        return found.questions
+
+    async def answer(
+        self,
+        process: str,
+        text: str | None = None,
+        *,
+        question: int | None = None,
+        choice: int | None = None,
+        approve: bool | None = None,
+        reason: str = "",
+        arguments: dict[str, Any] | None = None,
+        by: str = "",
+        door: str = "python",
+    ) -> PersonAnswer:
+        """Answer a question of an agent, which then goes on within some seconds. The first answer stays.
+
+        text, choice  of a question: a text, or one of its `choices`, by its number from 1
+        approve       of an approval: whether the call may run; `reason` says why not, to the model
+        arguments     what the call is to run with instead of what was asked; the model is told
+        question      its number, if the process asks several
+        by, door      who answers, and by which way: in the journal, the log and the export
+
+        Raises `InvalidArgument` for an answer that does not fit the question, `QuestionClosed` for a question
+        that is answered, timed out or withdrawn, `NotFound`.
+
+        >>> await store.answer("triage", approve=True, by="ann")
+        Traceback (most recent call last):
+        fdstore.errors.base.NotFound: an open question of process triage does not exist; ...
+        """
+        done = await self.run(
+            people.answer(
+                *(self.prefix, process, text),
+                question=question,
+                choice=choice,
+                approve=approve,
+                reason=reason,
+                arguments=arguments,
+                by=by,
+                door=door,
+            )
+        )
+        return done.answer
 
     async def drop_tree(
         self, name: str, kill: bool = False, *, progress: Callable[[int], None] | None = None

@@ -28,7 +28,7 @@ from fdstore.store.keys import (
     is_content,
     member_of,
 )
-from fdstore.store.processes import python_state
+from fdstore.store.processes import people, python_state
 from fdstore.store.processes.process_records import decode_stored
 from fdstore.store.record_format import (
     UNREADABLE,
@@ -108,6 +108,7 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
             size += stored
     found += yield from _strays(tree, contents, seen)
     yield from _words(tree, found)
+    yield from _questions(tree, seen.ended, found)
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
     actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
@@ -286,6 +287,16 @@ def _words(tree: TreeKeys, found: list[Damage]) -> Operation[None]:
         if place_of(tree, member.encode()) is None:
             said = f"{member} is not a word with its place, so search leaves it out"
             found.append(Damage(key=tree.words, said=said, advice=REMOVE_MEMBER))
+
+
+def _questions(tree: TreeKeys, ended: frozenset[str], found: list[Damage]) -> Operation[None]:
+    """Check that each open question is one that a person can answer. Those that a crash has left in the list
+    are not shown to anybody."""
+    for some in in_pieces(sorted((yield from _members(tree.questions, "ZCARD", "ZRANGE", found)))):
+        known = yield from people.problems_of(tree, some, ended)
+        for member, problem in known.items():
+            said = f"{show_bytes(member)} {problem}, so nobody can answer it"
+            found.append(Damage(key=tree.questions, said=said, advice=REMOVE_MEMBER))
 
 
 def _strays(tree: TreeKeys, contents: set[str], seen: ProcessTables) -> Operation[list[Damage]]:

@@ -160,13 +160,14 @@ local function not_found(fds, name)
   return { 'not_found', name, unpack(known) }
 end
 
--- Empties the table, the state of programs and the journal of a process that is about to be created. UNLINK alone is not logged if it
+-- Empties the table, the state of programs, the questions and the journal of a process that is about to be created. UNLINK alone is not logged if it
 -- finds no key, and half of another script may be there when the log is replayed, see above.
 local function clear(process)
   redis.call('HSET', process .. ':fds', '', '')
   redis.call('HSET', process .. ':python', '', '')
+  redis.call('HSET', process .. ':questions', '', '')
   redis.call('RPUSH', process .. ':journal', '')
-  redis.call('UNLINK', process .. ':fds', process .. ':python', process .. ':journal')
+  redis.call('UNLINK', process .. ':fds', process .. ':python', process .. ':questions', process .. ':journal')
 end
 
 -- The same for the record of a content, some of whose fields are written only if they say something.
@@ -359,7 +360,7 @@ local function remove_process(tree, id)
   local process = process_record(tree, id)
   redis.call('UNLINK', process, process .. ':fds', process .. ':calls', process .. ':journal', process .. ':events',
     process .. ':writes', process .. ':names', process .. ':saved', process .. ':python', process .. ':asks',
-    process .. ':asks:queue')
+    process .. ':asks:queue', process .. ':questions')
 end
 
 -- Whether a root name has the form of those that are generated (tree_limits.py).
@@ -405,7 +406,7 @@ local function detach_tree(tree, processes)
     redis.call('RENAME', tree .. ':contents', tree .. ':collecting')
   end
   redis.call('UNLINK', tree, tree .. ':processes', tree .. ':leases', tree .. ':writers', tree .. ':programs',
-    tree .. ':search:words')
+    tree .. ':search:words', tree .. ':questions')
 end
 
 -- Removes up to `most` contents of a detached tree. Returns how many.
@@ -517,6 +518,31 @@ local function forget_lane(tree, id)
   end
 end
 
+-- Withdraws the open questions of a process to a person: it has ended, or does not wait for them any more (people.py).
+local function withdraw_questions(tree, id)
+  local key_questions = process_record(tree, id) .. ':questions'
+  for number in string.gmatch(redis.call('HGET', key_questions, 'open') or '', '%d+') do
+    redis.call('ZREM', tree .. ':questions', id .. '/' .. number)
+  end
+  redis.call('HDEL', key_questions, 'open')
+end
+
+-- The numbers of the open questions of a process without this one.
+local function open_without(key_questions, number)
+  local left = {}
+  for each in string.gmatch(redis.call('HGET', key_questions, 'open') or '', '%d+') do
+    left[#left + 1] = each ~= number and each or nil
+  end
+  return table.concat(left, ' ')
+end
+
+-- Writes what became of a question, which is final, and takes it off the list of open ones.
+local function settle_question(tree, id, key_questions, number, record)
+  redis.call('HSET', key_questions, number .. '/answer', record, 'open', open_without(key_questions, number))
+  redis.call('ZREM', tree .. ':questions', id .. '/' .. number)
+  return record
+end
+
 -- Writes the end of a process: its state and its results ('' for none), and removes obsolete fields. Its open
 -- streams break with the reason `why`, and its lanes are cancelled.
 local function write_end(tree, id, state, now, why, exit_code, reason, answer_text, answer_fd)
@@ -546,6 +572,7 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
   if state == 'failed' then
     despite_damage('tree', tree, count_troubles, tree, now, 1, 0)
   end
+  despite_damage('the questions of', id, withdraw_questions, tree, id)
   if kind == 'asks' then
     despite_damage('the asks of', id, forget_lane, tree, id)
   else

@@ -1,7 +1,9 @@
--- Parks a process while children run, which frees its worker; the end of the last child makes it ready again.
+-- Parks a process while children run or a person is asked, which frees its worker; the end of the last child makes it
+-- ready again if it waits for no person, and so does an answer to any question.
 -- KEYS tree process
--- ARGV process_id attempt most_s children...
---   most_s  the maximum wait in seconds, or ''
+-- ARGV process_id attempt most_s questions children...
+--   most_s     the maximum wait in seconds, or ''
+--   questions  the numbers of its questions to a person that it waits for, separated by blanks
 -- ->    ok 'waiting'|'go' | gone | fenced why
 local refused = refusal(process, attempt)
 if refused then
@@ -16,6 +18,14 @@ for i = children_from, #ARGV do
   if state and not ENDED[state] then
     left[#left + 1] = ARGV[i]
   end
+end
+for number in string.gmatch(questions, '%d+') do
+  if redis.call('HEXISTS', process .. ':questions', number .. '/answer') == 1 then
+    return { 'ok', 'go' }
+  end
+end
+if questions ~= '' then
+  left[#left + 1] = PERSON
 end
 if #left == 0 then
   return { 'ok', 'go' }

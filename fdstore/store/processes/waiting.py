@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fdstore.model.lifecycle import ENDED
@@ -17,9 +18,15 @@ from fdstore.wire.scripts import script, text
 _ENDED = frozenset(state.encode() for state in ENDED)
 
 
-def park(handle: ProcessHandle, children: list[str], seconds: float | None = None) -> Operation[bool]:
-    """Park the process until these children end or `seconds` pass, which frees its worker. Return False if
-    all have ended already. Raises `Fenced`, `NotFound`."""
+def park(
+    handle: ProcessHandle,
+    children: Sequence[str],
+    seconds: float | None = None,
+    questions: Sequence[int] = (),
+) -> Operation[bool]:
+    """Park the process until these children end, a person answers one of these questions (see `people`), or
+    `seconds` pass, which frees its worker. Return False if that has happened already: all children have
+    ended, and there are no questions, or one has an answer. Raises `Fenced`, `NotFound`."""
     keys = handle.keys
     command = script("wait")(
         tree=keys.tree.record,
@@ -27,6 +34,7 @@ def park(handle: ProcessHandle, children: list[str], seconds: float | None = Non
         process_id=handle.id,
         attempt=handle.attempt,
         most_s="" if seconds is None else max(seconds, 0.0),
+        questions=" ".join(map(str, questions)),
         children=children,
     )
     [reply] = yield [command]

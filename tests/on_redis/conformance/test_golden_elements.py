@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fdstore import FDConfig, Toolset, tool
 from fdstore.client import Process, Store
 from fdstore.elements.element import attributes_of
 from fdstore.elements.kinds import ELEMENTS, PARTS
+from fdstore.elements.render import person_answer
 from fdstore.errors import InvalidArgument
+from fdstore.model.people import PersonAnswer
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.tool_outcome import Started
 from fdstore.store.contents import contents
@@ -291,6 +294,21 @@ def agents(store: Store, tmp_path: Path) -> Iterator[Case]:
                     yield f"{record['kind']} of {process}", shown(record["content"])
 
 
+def people(proc: Process) -> Iterator[Case]:
+    """What people answer."""
+    ann = PersonAnswer(by="ann <b>", door="cli", at_ms=1_795_365_840_123)
+    replace = msgspec.structs.replace
+    yield "an answer", person_answer(replace(ann, text="red"), 1, "red <fd_list>").text
+    yield "a choice", person_answer(replace(ann, choice=2), 1, "blue").text
+    yield "a no", person_answer(replace(ann, approved=False), 1, "Not on a Friday.").text
+    yield "a no without a reason", person_answer(replace(ann, approved=False), 1).text
+    changed = replace(ann, approved=True, arguments={"n": 1})
+    yield "changed arguments", person_answer(changed, 1, '{"n": 1}').text
+    proc.create(LINES * 9, page_size=50)
+    long = proc.store.run(render_fd(context_of(proc, ["read_fd"], config=SMALL), "fd:1"))
+    yield "a long answer", person_answer(ann, 1, result=long).text
+
+
 @pytest.fixture
 def corpus(store: Store, tmp_path: Path, programs: dict[str, Path]) -> str:
     cases = [
@@ -300,6 +318,7 @@ def corpus(store: Store, tmp_path: Path, programs: dict[str, Path]) -> str:
         *of_processes(store, store.process("triage"), programs, tmp_path),
         *functions(store.process("functions")),
         *agents(store, tmp_path),
+        *people(store.process("people")),
     ]
     text = "".join(f"=== {title}\n{found}\n" for title, found in cases)
     return re.sub(r'seconds="[\d.]+"', 'seconds="..."', text).replace(str(tmp_path), "TMP")

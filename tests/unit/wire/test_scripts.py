@@ -68,12 +68,14 @@ def test_every_key_and_argument_has_a_name_in_the_header_and_is_used_by_it(name:
 
 
 def test_a_call_names_every_key_and_argument_once() -> None:
-    given = {"tree": "t", "process": "p", "process_id": "p", "attempt": "1", "most_s": ""}
+    given = {"tree": "t", "process": "p", "process_id": "p", "attempt": "1", "most_s": "", "questions": ""}
 
     assert script("wait")(**given, children=["p.1", "p.2"])[2:] == (2, *given.values(), "p.1", "p.2")
     assert script("wait")(**given)[2:] == (2, *given.values())
     for wrong in ({**given, "other": 1}, {"tree": "t"}):
-        with pytest.raises(TypeError, match="wait takes tree, process, process_id, attempt, most_s, not"):
+        with pytest.raises(
+            TypeError, match="wait takes tree, process, process_id, attempt, most_s, questions, not"
+        ):
             script("wait")(**wrong)
 
 

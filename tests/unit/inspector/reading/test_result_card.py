@@ -11,6 +11,7 @@ from fdstore.errors import NotFound
 from fdstore.inspector.reading.describe_result import describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.result_card import Card, make_cards
+from fdstore.model.people import PersonAnswer
 from fdstore.model.records import Hit, SearchResult
 from tests.unit.rendering import descriptor, make_slice, process
 
@@ -97,6 +98,7 @@ def test_a_result_of_an_older_journal_is_described_from_its_text(rendered: Rende
         render.fd_close("fd:2"),
         render.fd_list([descriptor()], 5),
         render.python_result("42", calls=3, seconds=0.5),
+        render.person_answer(PersonAnswer(by="ann", at_ms=1, approved=False), 1, "No."),
         render.fd_result_of_bytes(descriptor(kind="bytes", bytes=12, media_type="image/png"), "Stored."),
         STORED, CONTENT, SEARCH, MISSING, FAILED, LARGE,
     ],

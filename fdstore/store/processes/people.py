@@ -1,0 +1,518 @@
+"""Questions of processes to a person: asked once, answered once, waited for at no cost.
+
+    fdstore:{triage}:questions          zset   triage.1/7 -> when asked: the open ones of the tree
+    fdstore:{triage}:triage.1:questions hash   7            a question (JSON)
+                                               7/asked      when, and 7/until when its time is over
+                                               7/answer     what became of it (JSON), which is final
+                                               call/ID      the number of the question of a call
+                                               open         the numbers of the open ones
+                                               next         the next number
+
+A question belongs to one call: who repeats the call finds it again. It is settled in one step by the first
+answer, by a look at it after its time, or because nothing waits for it any more; the end of its process
+withdraws it. An agent that waits for one is parked (`waiting.park`), and an answer makes it ready.
+
+A call of a tool that wants approval stores with its question what it will run with: its arguments, with
+references replaced, and digests of the tool's schema and of the contents that its arguments name.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Container, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from fdstore.errors import (
+    DamagedRecord,
+    InvalidArgument,
+    NotFound,
+    QuestionClosed,
+    TooLarge,
+    quoted,
+)
+from fdstore.model.people import (
+    MAX_ANSWER_CHARS,
+    MAX_CHOICE_CHARS,
+    MAX_CHOICES,
+    MAX_NAME_CHARS,
+    MAX_QUESTION_CHARS,
+    OnTimeout,
+    PersonAnswer,
+    Question,
+    QuestionKind,
+)
+from fdstore.model.records import Unreadable
+from fdstore.store.clock import seconds_of
+from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, in_pieces, member_of, process_keys
+from fdstore.store.outcomes import outcome
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes.process_records import missing
+from fdstore.store.record_format import (
+    decode_moment,
+    decode_or_none,
+    decode_ordinal,
+    decode_record,
+    decoding,
+    replies_or_damage,
+    required,
+    show_bytes,
+    skipping,
+)
+from fdstore.store.tree_facts import tree_names
+from fdstore.text.paging import encode
+from fdstore.text.quantities import format_count
+from fdstore.wire.operation import Batch, Operation, new_op
+from fdstore.wire.scripts import script, text
+
+log = logging.getLogger("fdstore.store")
+
+MAX_OPEN = 100
+"""Open questions that a process may have."""
+
+MAX_LISTED = 1000
+"""Open questions of one tree that are listed."""
+
+MAX_TIMEOUT_S = 366 * 86_400
+
+
+class StoredQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A question as it is stored. `arguments` is JSON; `schema` and `contents` are what an approved call is
+    compared with before it runs: a digest of the tool's schema, and the contents that descriptors named."""
+
+    kind: QuestionKind
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    fd: str | None = None
+    tool: str = ""
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+    in_code: bool = False
+    call: str = ""
+    on_timeout: OnTimeout = "deny"
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S)]
+    schema: str = ""
+    contents: dict[str, str] = {}
+
+
+class Asked(NamedTuple):
+    """A question that was asked: its number, its answer (None while there is none), and the seconds that are
+    left for one."""
+
+    number: int
+    answer: PersonAnswer | None
+    left_s: float
+
+
+# --- as the process that asks
+
+
+def write_arguments(arguments: object) -> msgspec.Raw:
+    """Return the arguments of a call as JSON, exactly. Raises `InvalidArgument`."""
+    try:
+        written = json.dumps(arguments, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument("", f"the arguments cannot be written as JSON: {error}") from error
+    return msgspec.Raw(encode(written))
+
+
+def read_arguments(stored: msgspec.Raw) -> dict[str, Any]:
+    """Return the arguments that `write_arguments` wrote. Raises one of `record_format.UNREADABLE`."""
+    found = json.loads(bytes(stored))
+    if not isinstance(found, dict):
+        raise ValueError("the arguments are no JSON object")
+    return found
+
+
+def check_question(question: str, choices: Sequence[str]) -> None:
+    """Raise `InvalidArgument` or `TooLarge` for what cannot be asked."""
+    if not question.strip():
+        raise InvalidArgument("question", "must say what the person is to decide")
+    encode(question)
+    if len(question) > MAX_QUESTION_CHARS:
+        advice = "store the text, and name it with fd"
+        raise TooLarge("the question", len(question), MAX_QUESTION_CHARS, advice)
+    if len(choices) > MAX_CHOICES:
+        raise InvalidArgument("choices", f"at most {MAX_CHOICES} choices are taken")
+    for choice in choices:
+        encode(choice)
+        if not choice.strip() or len(choice) > MAX_CHOICE_CHARS:
+            raise InvalidArgument("choices", f"each choice must be a text of 1-{MAX_CHOICE_CHARS} characters")
+
+
+def ask(handle: ProcessHandle, slot: str, question: StoredQuestion) -> Operation[Asked]:
+    """Ask a question under the id of its call, once: a repeat finds it, and its answer. One round trip.
+    Raises `InvalidArgument` if too many are open, `Fenced`, `NotFound`."""
+    asked = yield from _ask(handle, slot, msgspec.json.encode(question), question.timeout_s)
+    assert asked is not None
+    return asked
+
+
+def look(handle: ProcessHandle, slot: str, timeout_s: float) -> Operation[Asked | None]:
+    """Return the question of a call as it stands now; None if it was not asked. One that nobody answered in
+    its time has that as its answer from then on. One round trip. Raises `Fenced`, `NotFound`."""
+    return (yield from _ask(handle, slot, b"", timeout_s))
+
+
+def _ask(handle: ProcessHandle, slot: str, record: bytes, timeout_s: float) -> Operation[Asked | None]:
+    keys = handle.keys
+    command = script("questions_ask")(
+        tree=keys.tree.record,
+        process=keys.record,
+        questions=keys.questions,
+        open=keys.tree.questions,
+        process_id=handle.id,
+        attempt=handle.attempt,
+        call=slot,
+        record=record,
+        timeout_s=timeout_s,
+        most_open=MAX_OPEN,
+    )
+    [reply] = yield [command]
+    if reply[0] == b"full":
+        raise InvalidArgument("", f"{MAX_OPEN} questions of this process are open; wait for their answers")
+    number, *rest = outcome(reply, handle.id)
+    if not number:
+        return None
+    what = f"the questions of process {handle.id}"
+    with decoding(what):
+        answer = decode_record(rest[0], PersonAnswer, what) if rest[0] else None
+        return Asked(decode_ordinal(number), answer, decode_moment(rest[1]))
+
+
+def stored_question(handle: ProcessHandle, number: int) -> Operation[StoredQuestion]:
+    """Return a question of the process as it was asked. Raises `DamagedRecord`."""
+    [found] = yield [("HGET", handle.keys.questions, str(number))]
+    return decode_record(found, StoredQuestion, f"question {number} of process {handle.id}")
+
+
+def any_settled(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[bool]:
+    """Return whether one of these questions has an answer, or its time is over. One round trip."""
+    fields = [f"{number}/{part}" for number in numbers for part in ("answer", "until")]
+    found, now = yield [("HMGET", handle.keys.questions, *fields), ("TIME",)]
+    now_s = seconds_of(now)
+    with decoding(f"the questions of process {handle.id}"):
+        return any(
+            answer is not None or decode_moment(until) <= now_s
+            for answer, until in zip(found[::2], found[1::2], strict=True)
+        )
+
+
+def withdraw(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[None]:
+    """Withdraw questions that no call waits for any more. Raises `Fenced`, `NotFound`."""
+    if not numbers:
+        return
+    keys = handle.keys
+    command = script("questions_withdraw")(
+        tree=keys.tree.record,
+        process=keys.record,
+        questions=keys.questions,
+        process_id=handle.id,
+        attempt=handle.attempt,
+        numbers=numbers,
+    )
+    [reply] = yield [command]
+    outcome(reply, handle.id)
+
+
+# --- for people
+
+
+class OpenQuestions(msgspec.Struct, frozen=True):
+    """Open questions, those that were asked first in front, and what cannot be read."""
+
+    questions: list[Question]
+    unreadable: list[Unreadable]
+
+
+def open_questions(prefix: str, tree: str | None = None) -> Operation[OpenQuestions]:
+    """Return the open questions of a tree, or of all trees. Three round trips for some hundred trees and
+    questions. Raises `InvalidArgument`, `NotFound` for a tree that does not exist."""
+    found = OpenQuestions([], [])
+    if tree is None:
+        names = yield from tree_names(prefix, found.unreadable)
+    else:
+        names = [check_root(tree)]
+        [there] = yield [("EXISTS", TreeKeys(prefix, tree).record)]
+        if not there:
+            raise (yield from missing(process_keys(prefix, tree)))
+    listed: list[tuple[ProcessKeys, bytes]] = []
+    for some in in_pieces(names):
+        trees = [TreeKeys(prefix, name) for name in some]
+        replies = yield from replies_or_damage(
+            [("ZRANGE", each.questions, 0, MAX_LISTED - 1) for each in trees]
+        )
+        for keys, members in zip(trees, replies, strict=True):
+            with skipping(found.unreadable):
+                for member in required(members):
+                    process, _, number = member.rpartition(b"/")
+                    if (of := member_of(keys, process)) is not None and number.isdigit():
+                        listed.append((of, number))
+                    else:
+                        problem = f"{show_bytes(member)} is not a question of this tree"
+                        found.unreadable.append(Unreadable(what=keys.questions, problem=problem))
+    for piece in in_pieces(listed, 100):
+        batch: Batch = [("TIME",)]
+        for keys, number in piece:
+            fields = (number, number + b"/asked", number + b"/until", number + b"/answer")
+            batch += [("HMGET", keys.questions, *fields), ("HMGET", keys.record, "program", "state")]
+        now, *replies = yield from replies_or_damage(batch)
+        now_s = seconds_of(required(now))
+        for (keys, number), of_question, of_process in zip(piece, replies[::2], replies[1::2], strict=True):
+            with skipping(found.unreadable):
+                question = _question(keys, number, required(of_question), required(of_process)[0])
+                if question is not None and question.until > now_s:
+                    found.questions.append(question)
+    found.questions.sort(key=lambda each: (each.asked_at, each.process, each.number))
+    return found
+
+
+def log_unreadable(found: OpenQuestions) -> None:
+    """Log what cannot be read, for callers that return only the questions."""
+    for each in found.unreadable:
+        log.warning("%s cannot be read: %s", each.what, each.problem)
+
+
+def _question(
+    keys: ProcessKeys, number: bytes, fields: list[bytes | None], program: bytes | None
+) -> Question | None:
+    """Decode a question; None for one that is settled, or was withdrawn. Raises `DamagedRecord`."""
+    record, asked, until, answer = fields
+    if answer is not None or record is None:
+        return None
+    what = f"question {show_bytes(number)} of process {keys.process}"
+    stored = decode_record(record, StoredQuestion, what)
+    with decoding(what):
+        return Question(
+            process=keys.process,
+            number=decode_ordinal(number),
+            kind=stored.kind,
+            text=stored.text,
+            choices=stored.choices,
+            fd=stored.fd,
+            tool=stored.tool,
+            arguments=read_arguments(stored.arguments),
+            in_code=stored.in_code,
+            call=stored.call,
+            program=None if program is None else text(program),
+            asked_at=decode_moment(asked or b""),
+            until=decode_moment(until or b""),
+            on_timeout=stored.on_timeout,
+        )
+
+
+def questions_of(prefix: str, process: str) -> Operation[list[Question]]:
+    """Return the open questions of one process, in the order of their numbers. Two round trips. Raises
+    `NotFound`, `DamagedRecord`."""
+    keys = process_keys(prefix, process)
+    state, program, numbers, now = yield [
+        ("HGET", keys.record, "state"),
+        ("HGET", keys.record, "program"),
+        ("HGET", keys.questions, "open"),
+        ("TIME",),
+    ]
+    if state is None:
+        raise (yield from missing(keys))
+    names = (numbers or b"").split()[:MAX_OPEN]
+    replies = yield [
+        ("HMGET", keys.questions, each, each + b"/asked", each + b"/until", each + b"/answer")
+        for each in names
+    ]
+    found = [_question(keys, each, reply, program) for each, reply in zip(names, replies, strict=True)]
+    now_s = seconds_of(now)
+    return [each for each in found if each is not None and each.until > now_s]
+
+
+def problems_of(tree: TreeKeys, members: Sequence[str], ended: Container[str]) -> Operation[dict[str, str]]:
+    """Return what is wrong with these members of a tree's open questions; `ended` processes ask nothing. One
+    round trip."""
+    problems: dict[str, str] = {}
+    asked: list[tuple[str, ProcessKeys, bytes]] = []
+    for member in members:
+        process, _, number = member.encode().rpartition(b"/")
+        keys = member_of(tree, process)
+        if keys is None or not number.isdigit():
+            problems[member] = "is not a question of this tree"
+        elif keys.process in ended:
+            problems[member] = "is of a process that has ended"
+        else:
+            asked.append((member, keys, number))
+    replies = yield from replies_or_damage(
+        [
+            ("HMGET", keys.questions, number, number + b"/asked", number + b"/until", number + b"/answer")
+            for _, keys, number in asked
+        ]
+    )
+    for (member, keys, number), reply in zip(asked, replies, strict=True):
+        try:
+            if _question(keys, number, required(reply), None) is None:
+                problems[member] = "is settled, or was never asked"
+        except DamagedRecord as error:
+            problems[member] = f"cannot be read: {error.problem}"
+    return problems
+
+
+class TakenAnswer(NamedTuple):
+    """An answer that was stored, and whether its process became ready and needs a wake-up."""
+
+    answer: PersonAnswer
+    wakes: bool
+
+
+def answer(
+    prefix: str,
+    process: str,
+    text: str | None = None,
+    *,
+    question: int | None = None,
+    choice: int | None = None,
+    approve: bool | None = None,
+    reason: str = "",
+    arguments: dict[str, Any] | None = None,
+    by: str = "",
+    door: str = "python",
+) -> Operation[TakenAnswer]:
+    """Answer a question of a process; the first answer stays. See `Store.answer`. Raises `InvalidArgument`,
+    `TooLarge`, `NotFound`, `QuestionClosed`, `DamagedRecord`."""
+    keys = process_keys(prefix, process)
+    chosen = yield from _chosen(keys, question)
+    given = _decide(chosen, text, choice, approve, reason, arguments)
+    given = msgspec.structs.replace(given, by=_name("by", by) or "someone", door=_name("door", door))
+    [reply] = yield [
+        script("questions_answer")(
+            tree=keys.tree.record,
+            process=keys.record,
+            questions=keys.questions,
+            open=keys.tree.questions,
+            answers=keys.tree.answer(new_op()),
+            process_id=keys.process,
+            number=chosen.number,
+            record=_encode_answer(given),
+        )
+    ]
+    _raise_closed(reply, keys.process, chosen.number)
+    stored, wakes = outcome(reply, keys.process)
+    what = f"question {chosen.number} of process {process}"
+    return TakenAnswer(decode_record(stored, PersonAnswer, what), wakes == b"wake")
+
+
+def _encode_answer(answer: PersonAnswer) -> bytes:
+    fields: dict[str, Any] = msgspec.structs.asdict(answer)
+    del fields["at_ms"]  # the script adds it
+    kept = {name: value for name, value in fields.items() if value not in (None, "")}
+    return bytes(write_arguments(kept))
+
+
+def _raise_closed(reply: list[Any], process: str, number: int) -> None:
+    """Raise the error of a question that takes no answer."""
+    match reply[0]:
+        case b"answered":
+            raise QuestionClosed(process, number, describe_end(decode_or_none(reply[1], PersonAnswer)))
+        case b"ended":
+            raise QuestionClosed(process, number, f"its process has ended ({show_bytes(reply[1])})")
+        case b"late":
+            raise QuestionClosed(process, number, "its time is over")
+        case b"none":
+            known = tuple(f"question {show_bytes(each)}" for each in reply[1].split()[:MAX_OPEN])
+            raise NotFound(f"question {number} of process {process}", known)
+
+
+def describe_end(answer: PersonAnswer | None) -> str:
+    """Return why a question with this answer takes no other one."""
+    if answer is None:
+        return "it has an answer, which cannot be read"
+    if answer.how == "timeout":
+        return "its time is over"
+    if answer.how == "withdrawn":
+        return "it was withdrawn"
+    return f"{quoted(answer.by or 'someone')} answered it already"
+
+
+def _chosen(keys: ProcessKeys, number: int | None) -> Operation[Question]:
+    """Return the open question of a process with this number, or the only one. Raises `NotFound`,
+    `QuestionClosed`, `InvalidArgument` if there are several."""
+    if number is not None:
+        if type(number) is not int or not 1 <= number <= 2**53:
+            raise InvalidArgument("question", "the number of a question is needed, as `questions` shows it")
+        name = str(number).encode()
+        state, program, fields, listed = yield [
+            ("HGET", keys.record, "state"),
+            ("HGET", keys.record, "program"),
+            ("HMGET", keys.questions, name, name + b"/asked", name + b"/until", name + b"/answer"),
+            ("HGET", keys.questions, "open"),
+        ]
+        if state is None:
+            raise (yield from missing(keys))
+        found = _question(keys, name, fields, program)
+        if found is None:
+            end = [b"none", listed or b""] if fields[0] is None else [b"answered", fields[3]]
+            _raise_closed(end, keys.process, number)
+        assert found is not None
+        return found
+    those = yield from questions_of(keys.tree.prefix, keys.process)
+    if not those:
+        raise NotFound(f"an open question of process {keys.process}")
+    if len(those) > 1:
+        numbers = ", ".join(str(each.number) for each in those)
+        raise InvalidArgument(
+            "question", f"{keys.process} asks {format_count(len(those), 'question')}: name one of {numbers}"
+        )
+    return those[0]
+
+
+def _decide(
+    question: Question,
+    text: str | None,
+    choice: int | None,
+    approve: bool | None,
+    reason: str,
+    arguments: dict[str, Any] | None,
+) -> PersonAnswer:
+    """Return the answer to a question. Raises `InvalidArgument` for one that does not fit it."""
+    if question.kind == "approval":
+        if text is not None or choice is not None:
+            problem = f"question {question.number} asks whether {question.tool} may run; answer yes or no"
+            raise InvalidArgument("text" if choice is None else "choice", problem)
+        if approve is None:
+            raise InvalidArgument("approve", f"say whether {question.tool} may run: yes or no")
+        if approve and reason:
+            raise InvalidArgument("reason", "is of a no; leave it out")
+        if arguments is not None and (not approve or not isinstance(arguments, dict)):
+            problem = "a JSON object is needed" if approve else "are of a yes; leave them out"
+            raise InvalidArgument("arguments", problem)
+        _check_text("reason", reason)
+        if arguments is not None and len(bytes(write_arguments(arguments))) > 4 * MAX_ANSWER_CHARS:
+            raise InvalidArgument("arguments", f"at most {4 * MAX_ANSWER_CHARS} bytes are taken")
+        changed = None if arguments == question.arguments else arguments
+        return PersonAnswer(approved=bool(approve), reason=reason, arguments=changed)
+    if approve is not None or reason or arguments is not None:
+        raise InvalidArgument("approve", f"question {question.number} asks for a text, not for a yes or no")
+    if choice is not None:
+        if text is not None:
+            raise InvalidArgument("choice", "a text is given too; leave one of them out")
+        if type(choice) is not int or not 1 <= choice <= len(question.choices):
+            there_are = f"1-{len(question.choices)}" if question.choices else "none: answer with a text"
+            raise InvalidArgument("choice", f"there is no such choice; there are: {there_are}")
+        return PersonAnswer(choice=choice, text=question.choices[choice - 1])
+    if text is None or not text.strip():
+        raise InvalidArgument("text", "an answer is needed")
+    _check_text("text", text)
+    if text in question.choices:
+        return PersonAnswer(choice=question.choices.index(text) + 1, text=text)
+    return PersonAnswer(text=text)
+
+
+def _check_text(name: str, value: str) -> None:
+    if not isinstance(value, str):
+        raise InvalidArgument(name, "must be a text")
+    encode(value)
+    if len(value) > MAX_ANSWER_CHARS:
+        raise TooLarge(f"the {name}", len(value), MAX_ANSWER_CHARS, "store it with put, and name it here")
+
+
+def _name(argument: str, name: str) -> str:
+    if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not name.isprintable():
+        raise InvalidArgument(argument, f"a name of at most {MAX_NAME_CHARS} printable characters is needed")
+    encode(name)
+    return name

@@ -1,0 +1,405 @@
+"""Questions to a person: each is asked once and answered once, whatever dies, and its end is final."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidArgument, NotFound, QuestionClosed
+from fdstore.model.people import MAX_CHOICES, PersonAnswer
+from fdstore.store.doctor.audit import check_tree
+from fdstore.store.keys import TreeKeys
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import leases, people, process_records, processes, waiting
+from fdstore.store.processes.people import StoredQuestion
+from tests.on_redis.child_agents import claim
+from tests.round_trips import count_round_trips, killed_after
+from tests.stored_keys import Stored, check_keys
+
+Execute = Callable[..., Any]
+DAY_S = 86_400.0
+
+
+def plain(text: str = "Which colour?", timeout_s: float = DAY_S, **more: Any) -> StoredQuestion:
+    return StoredQuestion(kind="question", text=text, timeout_s=timeout_s, **more)
+
+
+def approval(timeout_s: float = DAY_S, **arguments: Any) -> StoredQuestion:
+    written = people.write_arguments(arguments)
+    return StoredQuestion(kind="approval", tool="deploy", arguments=written, timeout_s=timeout_s)
+
+
+@pytest.fixture
+def agent(store: Store) -> ProcessHandle:
+    """The handle of an attempt at the child of a root."""
+    root = store.process("triage")
+    child = store.run(processes.create_child(root.handle, [], state="ready"))
+    return claim(store, child.id)
+
+
+def ask(store: Store, agent: ProcessHandle, slot: str = "turn1:a", **more: Any) -> int:
+    return store.run(people.ask(agent, slot, plain(**more))).number
+
+
+def pass_time(store: Store, execute: Execute, agent: ProcessHandle, number: int) -> None:
+    """Let the time of a question be over."""
+    execute("HSET", agent.keys.questions, f"{number}/until", "1")
+
+
+def test_a_question_is_found_at_its_tree_until_it_is_answered(store: Store, agent: ProcessHandle) -> None:
+    asked = store.run(people.ask(agent, "turn1:a", plain(choices=("red", "blue"), fd="fd:1")))
+
+    [question] = store.questions("triage")
+    assert [question] == store.questions()
+    assert (question.process, question.number, question.tree) == ("triage.1", 1, "triage")
+    assert (question.text, question.choices, question.fd) == ("Which colour?", ("red", "blue"), "fd:1")
+    assert question.until - question.asked_at == pytest.approx(DAY_S)
+    assert (asked.answer, asked.left_s) == (None, DAY_S)
+
+    answer = store.answer("triage.1", choice=2, by="ann", door="cli")
+
+    assert (answer.text, answer.choice, answer.by, answer.door) == ("blue", 2, "ann", "cli")
+    assert answer.at_ms / 1000 == pytest.approx(question.asked_at, abs=60)
+    assert store.questions() == []
+    found = store.run(people.look(agent, "turn1:a", DAY_S))
+    assert found is not None
+    assert found.answer == answer
+
+
+def test_a_call_that_is_repeated_asks_once(store: Store, agent: ProcessHandle) -> None:
+    numbers = [store.run(people.ask(agent, "turn1:a", plain())).number for _ in range(3)]
+
+    other = store.run(people.ask(agent, "turn1:b", plain("And which size?"))).number
+
+    assert (numbers, other) == ([1, 1, 1], 2)
+    assert [each.number for each in store.questions()] == [1, 2]
+
+
+def test_the_first_answer_stays(store: Store, agent: ProcessHandle) -> None:
+    ask(store, agent)
+    store.answer("triage.1", "red", by="ann")
+
+    with pytest.raises(QuestionClosed, match="'ann' answered it already") as found:
+        store.answer("triage.1", "blue", question=1, by="bob")
+
+    assert found.value.type == "conflict"
+    again = store.run(people.look(agent, "turn1:a", DAY_S))
+    assert again is not None
+    assert again.answer is not None
+    assert again.answer.text == "red"
+
+
+def test_of_two_answers_at_once_one_is_taken(store: Store, agent: ProcessHandle) -> None:
+    for number in range(1, 21):
+        ask(store, agent, f"turn{number}:a")
+        taken: list[str] = []
+
+        def answer(by: str, number: int = number, taken: list[str] = taken) -> None:
+            with suppress(QuestionClosed):
+                taken.append(store.answer("triage.1", f"by {by}", question=number, by=by).by)
+
+        threads = [threading.Thread(target=answer, args=(by,)) for by in ("ann", "bob")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        found = store.run(people.look(agent, f"turn{number}:a", DAY_S))
+        assert found is not None
+        assert found.answer is not None
+        assert [found.answer.by] == taken
+
+
+def test_an_answer_whose_client_dies_at_any_request_is_given_once_or_not(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    for number in range(4):
+        slot = f"turn1:{number}"
+        asked = ask(store, agent, slot)
+        ended = killed_after(store, people.answer("fdstore", "triage.1", "red", question=asked), number)
+        assert ended == (number == 3)
+        check_keys(Stored(execute))
+
+        with suppress(QuestionClosed):
+            store.answer("triage.1", "red", question=asked)
+
+        found = store.run(people.look(agent, slot, DAY_S))
+        assert found is not None
+        assert found.answer is not None
+        assert found.answer.text == "red"
+
+
+@pytest.mark.parametrize("how", ["killed", "killed with its tree", "exited", "failed"])
+def test_the_end_of_a_process_withdraws_its_questions(
+    store: Store, agent: ProcessHandle, execute: Execute, how: str
+) -> None:
+    ask(store, agent)
+    store.run(people.ask(agent, "turn1:b", approval()))
+
+    if how.startswith("killed"):
+        store.run(processes.cancel("fdstore", "triage.1" if how == "killed" else "triage"))
+    else:
+        store.run(processes.end(agent, "exited" if how == "exited" else "failed"))
+
+    assert store.questions() == []
+    check_keys(Stored(execute))
+    with pytest.raises(QuestionClosed, match="its process has ended"):
+        store.answer("triage.1", "red", question=1)
+    with pytest.raises(NotFound):
+        store.answer("triage.1", "red")
+
+
+def test_nobody_answers_after_its_time(store: Store, agent: ProcessHandle, execute: Execute) -> None:
+    number = ask(store, agent)
+    pass_time(store, execute, agent, number)
+
+    with pytest.raises(QuestionClosed, match="its time is over"):
+        store.answer("triage.1", "red", question=number)
+    assert store.questions() == []
+    found = store.run(people.look(agent, "turn1:a", DAY_S))
+    execute("HSET", agent.keys.questions, f"{number}/until", "9999999999")  # the clock was set back since
+
+    assert found is not None
+    assert found.answer == PersonAnswer(how="timeout", at_ms=found.answer.at_ms if found.answer else 0)
+    with pytest.raises(QuestionClosed, match="its time is over"):
+        store.answer("triage.1", "red", question=number)
+    check_keys(Stored(execute))
+
+
+def test_the_time_of_a_question_begins_again_if_the_clock_was_set_back(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    ask(store, agent, timeout_s=60.0)
+    execute("HSET", agent.keys.questions, "1/until", "9999999999")
+
+    found = store.run(people.look(agent, "turn1:a", 60.0))
+
+    assert found is not None
+    assert found.left_s == 60.0
+    [question] = store.questions()
+    assert question.until - question.asked_at == pytest.approx(60, abs=30)
+
+
+def test_what_a_call_does_not_wait_for_any_more_takes_no_answer(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    ask(store, agent)
+    ask(store, agent, "turn1:b")
+    store.answer("triage.1", "red", question=2)
+
+    store.run(people.withdraw(agent, [1, 2]))
+
+    assert store.questions() == []
+    with pytest.raises(QuestionClosed, match="it was withdrawn"):
+        store.answer("triage.1", "red", question=1)
+    check_keys(Stored(execute))
+
+
+def test_an_answer_makes_the_agent_ready_that_waits_for_it(store: Store, agent: ProcessHandle) -> None:
+    numbers = [ask(store, agent), ask(store, agent, "turn1:b")]
+    assert store.run(waiting.park(agent, [], 100.0, numbers))
+    parked = store.run(process_records.record("fdstore", "triage.1"))
+
+    answered = store.run(people.answer("fdstore", "triage.1", "red", question=1))
+
+    assert (parked.state, parked.waiting_for, parked.worker) == ("waiting", ("person",), None)
+    assert answered.wakes
+    record = store.run(process_records.record("fdstore", "triage.1"))
+    assert (record.state, record.waiting_for) == ("ready", ())
+
+
+def test_an_answer_before_the_agent_waits_keeps_it_from_waiting(store: Store, agent: ProcessHandle) -> None:
+    number = ask(store, agent)
+
+    answered = store.run(people.answer("fdstore", "triage.1", "red"))
+
+    assert not answered.wakes
+    assert not store.run(waiting.park(agent, [], 100.0, [number]))
+
+
+def test_the_end_of_a_child_does_not_wake_an_agent_that_waits_for_a_person_too(
+    store: Store, agent: ProcessHandle
+) -> None:
+    number = ask(store, agent)
+    child = store.run(processes.create_child(agent, [], state="ready"))
+    assert store.run(waiting.park(agent, [child.id], None, [number]))
+
+    woken = store.run(processes.cancel("fdstore", child.id)).woken
+
+    record = store.run(process_records.record("fdstore", "triage.1"))
+    assert (woken, record.waiting_for) == ((), ("person",))
+    assert store.run(people.answer("fdstore", "triage.1", "red")).wakes
+
+
+def test_the_sweep_wakes_an_agent_whose_question_nobody_answered(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    number = ask(store, agent, timeout_s=60)
+    assert store.run(waiting.park(agent, [], 60.0, [number]))
+    execute("ZADD", agent.keys.tree.leases, 1, "triage.1")
+
+    assert store.run(leases.check_overdue(agent.keys)).decision == "wake"
+
+    assert store.run(process_records.record("fdstore", "triage.1")).state == "ready"
+
+
+def test_an_attempt_that_lost_its_lease_asks_nothing(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    execute("HSET", agent.keys.record, "lease_until", "0")
+    store.run(leases.check_overdue(agent.keys))
+    other = claim(store, "triage.1")
+
+    with pytest.raises(Fenced):
+        ask(store, agent)
+
+    assert ask(store, other) == 1
+    store.answer("triage.1", "red")  # whoever runs it
+
+
+@pytest.mark.parametrize(
+    ("question", "given", "problem"),
+    [
+        (plain(), {"approve": True}, "asks for a text"),
+        (plain(), {}, "an answer is needed"),
+        (plain(), {"text": " "}, "an answer is needed"),
+        (plain(), {"choice": 1}, "no such choice"),
+        (plain(choices=("a", "b")), {"choice": 3}, "there are: 1-2"),
+        (plain(choices=("a", "b")), {"choice": True}, "no such choice"),
+        (plain(choices=("a", "b")), {"choice": 1, "text": "a"}, "leave one of them out"),
+        (plain(), {"text": "\ud83d"}, "surrogate"),
+        (plain(), {"text": "a", "by": "a\nb"}, "printable"),
+        (approval(), {"text": "yes"}, "answer yes or no"),
+        (approval(), {}, "yes or no"),
+        (approval(), {"approve": True, "reason": "x"}, "is of a no"),
+        (approval(), {"approve": False, "arguments": {}}, "are of a yes"),
+        (approval(), {"approve": True, "arguments": [1]}, "a JSON object"),
+        (approval(), {"approve": True, "arguments": {"n": float("nan")}}, "JSON"),
+    ],
+)
+def test_an_answer_that_does_not_fit_its_question_is_refused(
+    store: Store, agent: ProcessHandle, question: StoredQuestion, given: dict[str, Any], problem: str
+) -> None:
+    store.run(people.ask(agent, "turn1:a", question))
+
+    with pytest.raises(InvalidArgument, match=problem):
+        store.answer("triage.1", **given)
+
+    assert len(store.questions()) == 1
+
+
+def test_one_of_several_questions_is_named(store: Store, agent: ProcessHandle) -> None:
+    ask(store, agent)
+    ask(store, agent, "turn1:b")
+
+    with pytest.raises(InvalidArgument, match="2 questions: name one of 1, 2"):
+        store.answer("triage.1", "red")
+    with pytest.raises(NotFound, match=r"question 7 .* question 1, question 2"):
+        store.answer("triage.1", "red", question=7)
+    with pytest.raises(NotFound, match=r"process triage\.9"):
+        store.answer("triage.9", "red")
+
+
+def test_arguments_are_those_that_were_asked_about(store: Store, agent: ProcessHandle) -> None:
+    asked = {"path": "a\x1b[2J", "n": 123456789012345678901234567890, "deep": [{"x": None}], "f": 1e300}
+    store.run(people.ask(agent, "turn1:a", approval(**asked)))
+
+    [question] = store.questions()
+    same = store.answer("triage.1", approve=True, arguments=dict(asked), by="ann")
+
+    assert question.arguments == asked
+    assert (question.kind, question.tool) == ("approval", "deploy")
+    assert (same.approved, same.is_changed) == (True, False)
+
+
+def test_changed_arguments_are_in_the_answer(store: Store, agent: ProcessHandle) -> None:
+    store.run(people.ask(agent, "turn1:a", approval(path="a")))
+
+    answer = store.answer("triage.1", approve=True, arguments={}, by="ann")
+
+    assert (answer.approved, answer.is_changed, answer.arguments) == (True, True, {})
+
+
+def test_a_process_has_a_bounded_number_of_open_questions(store: Store, agent: ProcessHandle) -> None:
+    for number in range(people.MAX_OPEN):
+        ask(store, agent, f"turn1:{number}")
+
+    with pytest.raises(InvalidArgument, match="100 questions of this process are open"):
+        ask(store, agent, "turn1:more")
+
+    assert ask(store, agent, "turn1:0") == 1
+    store.answer("triage.1", "red", question=1)
+    assert ask(store, agent, "turn1:more") == people.MAX_OPEN + 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("1", "{"),
+        ("1", '{"kind":"order","timeout_s":1}'),
+        ("1", '{"kind":"approval","timeout_s":1,"arguments":[1]}'),
+        ("1/until", "soon"),
+        ("1/until", "1e999"),
+        ("1/asked", "-1"),
+    ],
+)
+def test_a_damaged_question_harms_itself_alone(
+    store: Store, agent: ProcessHandle, execute: Execute, field: str, value: str
+) -> None:
+    ask(store, agent)
+    ask(store, agent, "turn1:b")
+    execute("HSET", agent.keys.questions, field, value)
+
+    assert [each.number for each in store.questions()] == [2]
+    with pytest.raises(DamagedRecord):
+        store.answer("triage.1", "red", question=1)
+    [damage] = store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert "triage.1/1 cannot be read" in damage.said
+    store.run(processes.cancel("fdstore", "triage"))
+
+
+def test_members_that_are_no_questions_are_reported_and_left_out(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    ask(store, agent)
+    for member in ("other.1/1", "triage.1/9", "\xff/1"):
+        execute("ZADD", agent.keys.tree.questions, 1, member)
+
+    found = store.run(people.open_questions("fdstore"))
+
+    assert [each.number for each in found.questions] == [1]
+    assert len(found.unreadable) == 2
+    damage = store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert len(damage) == 3
+    execute("ZREM", agent.keys.tree.questions, "other.1/1", "triage.1/9", "\xff/1")
+
+
+def test_a_dropped_tree_leaves_no_question(store: Store, proc: Process, execute: Execute) -> None:
+    store.run(people.ask(proc.handle, "turn1:a", plain()))
+
+    store.drop_tree("triage", kill=True)
+
+    assert not [key for key in execute("KEYS", "*") if b":questions" in key]
+    with pytest.raises(InvalidArgument, match="is a key of every tree"):
+        store.process("questions")
+
+
+def test_questions_cost_a_few_round_trips(store: Store, agent: ProcessHandle) -> None:
+    for number in range(20):
+        ask(store, agent, f"turn1:{number}")
+
+    assert count_round_trips(store, people.ask(agent, "turn2:a", plain()))[1] == 1
+    assert count_round_trips(store, people.open_questions("fdstore"))[1] == 3
+    assert count_round_trips(store, people.answer("fdstore", "triage.1", "red", question=3))[1] == 2
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    for question, choices in [(" ", ()), ("x" * 10_001, ()), ("x", [""]), ("x", ["a"] * (MAX_CHOICES + 1))]:
+        with pytest.raises(FDStoreError):
+            people.check_question(question, choices)
+    people.check_question("x", ["a"] * MAX_CHOICES)
