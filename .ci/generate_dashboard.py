@@ -60,6 +60,7 @@ GRAPHS = (
     Panel("Calls that did not succeed", "ops"),
     Panel("Characters of results"),
     Panel("Queue"),
+    Panel("Questions to people"),
     Panel("Attempts, losses, takeovers", "ops"),
     Panel("Memory of Redis", "bytes"),
     Panel("Workers"),

@@ -93,6 +93,17 @@ class TimedOut(FDStoreError):
     seconds: float
 
 
+class NobodyAnswered(TimedOut):
+    """Nobody answered a question to a person in time, and the agent is to fail then."""
+
+    says = "nobody answered question {number} within {seconds:g} s"
+    remedy = "Of a question: answer sooner, or set `[people]` `timeout` and `on_timeout`."
+    sample = given("an answer", 86_400.0, 2)
+    stops = True
+
+    number: int = 0
+
+
 class SpawnLimit(FDStoreError):
     """The tree has reached its limit of processes."""
 

@@ -91,6 +91,12 @@ TREE_MODEL_CALLS_PER_DAY = Reason(
     "its tree used the answers of models of today (UTC)",
     _OF_TREE,
 )
+NO_ANSWER = Reason(
+    "no_answer: nobody answered question {} within {:g} s",
+    _AGENTS,
+    "nobody answered its question in time",
+    "answer sooner, or set `[people]` `timeout`: [Questions that wait](#questions-that-wait)",
+)
 POISON = Reason(
     "poison",
     _AGENTS,

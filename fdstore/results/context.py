@@ -8,16 +8,20 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from fdstore.elements.build import Rendered
 from fdstore.elements.stored_message import Offer, Shown, stored_message
 from fdstore.files.paths import Root
 from fdstore.files.permissions import Permissions
 from fdstore.model.model_servers import ModelServer
+from fdstore.model.people import PersonAnswer, Question
 from fdstore.model.pipeline_limits import DEFAULTS, PipelineLimits
 from fdstore.model.records import Descriptor, ModelPrice
 from fdstore.results.config import FDConfig
 from fdstore.results.coverage import ReadParts
+from fdstore.results.people_config import ASK_PERSON, PeopleSection
 from fdstore.results.python_config import PythonSection
 from fdstore.results.token_counter import TokenCounter
+from fdstore.results.tool_outcome import Started
 from fdstore.results.tool_policy import NO_POLICY, ToolPolicy
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.asks import AskSettings
@@ -30,6 +34,23 @@ Watch: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[Any]]
 """Returns a context manager in whose block the function, which ends what runs, may be called."""
 Function: TypeAlias = Callable[[dict[str, Any], str], Operation[Any]]
 """A function of the user's for code: its arguments and the id of the call, to its `FunctionOutcome`."""
+
+
+class Passed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person said to a call. `arguments` are those to run it with, unless there is an `error`: then it
+    must not run. Of `ask_person` `value` is the answer. `shown` is what a person said, `note` what code is
+    told of it."""
+
+    arguments: Any = None
+    value: str = ""
+    error: str = ""
+    shown: Rendered | None = None
+    note: str = ""
+
+
+Gate: TypeAlias = Callable[[str, dict[str, Any], str], Operation["Passed | Started | None"]]
+"""Asks a person about a call of code, by the tool, its arguments and the id of the call; None if nobody needs
+to be asked."""
 
 
 class OutsideFunctions(Protocol):
@@ -101,6 +122,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     outside           further functions that code may call, and something else runs
     code_may_create   whether code of run_python may store texts with `create`
     first_result      what the conversation was shown first
+    people            what a person decides, and how long is waited
+    approve           asks a person of the user's own loop; None: questions are stored, for any person
+    gate              asks about calls of code; None: nobody is asked. The toolbox sets it
     """
 
     handle: ProcessHandle
@@ -134,6 +158,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     outside: OutsideFunctions | None = None
     code_may_create: bool = True
     first_result: FirstResult = msgspec.field(default_factory=FirstResult)
+    people: PeopleSection = PeopleSection()
+    approve: Callable[[Question], PersonAnswer] | None = None
+    gate: Gate | None = None
 
     def stored_message(self, d: Descriptor, shows: Shown = "first page") -> str:
         """Return the message of an `fd_result`, which says how to continue if it is the conversation's
@@ -143,7 +170,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names_for_code(self) -> tuple[str, ...]:
         """The names of the functions that code may call beside those of fdstore."""
-        return (*self.functions, *(() if self.outside is None else self.outside.names))
+        asking = (ASK_PERSON,) if ASK_PERSON in self.enabled else ()
+        return (*self.functions, *asking, *(() if self.outside is None else self.outside.names))
 
     def servers_of(self, program: object) -> list[ModelServer]:
         """Return the server that a linked program asks."""

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from fdstore.elements.build import Rendered
-from fdstore.elements.facts import NO_FACTS, ResultFacts
+from fdstore.elements.facts import NO_FACTS, ResultFacts, join_facts, move_blocks
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import Descriptor, ProcessRecord
 
@@ -29,6 +29,16 @@ class ToolResult(
     is_error: bool = False
     facts: ResultFacts = NO_FACTS
     after: list[Any] = []
+
+    def behind(self, before: str, facts: ResultFacts) -> ToolResult:
+        """Return it with a text before its content, "" for none, and more facts."""
+        content, own = self.content, self.facts
+        if before and isinstance(content, str):
+            content = f"{before}\n{content}"
+        elif before:
+            content = [{"type": "text", "text": before}, *content]
+            own = move_blocks(own, {each.block: each.block + 1 for each in own.stored})
+        return msgspec.structs.replace(self, content=content, facts=join_facts(own, facts))
 
     @property
     def is_text(self) -> bool:
@@ -74,12 +84,17 @@ def tool_result(shown: Rendered | Offloaded, *, is_error: bool = False) -> ToolR
 class Started(msgspec.Struct, frozen=True, tag="started", tag_field="kind"):
     """A call whose result is the end of other processes, in this order, or their state at `until_s` (seconds
     since the epoch by Redis's clock) if that is earlier, `seconds` after the call began. `resumes`: the call
-    has more to do when they have ended, and is to be made again."""
+    has more to do when they have ended, and is to be made again: also when one of its `questions` to a person
+    has an answer, or `until_s` is over. `before` and `facts` are those of a person who has approved it, for
+    its result."""
 
     processes: tuple[str, ...]
     until_s: float | None = None
     seconds: float | None = None
     resumes: bool = False
+    questions: tuple[int, ...] = ()
+    before: str = ""
+    facts: ResultFacts = NO_FACTS
 
     def left_s(self, now_s: float) -> float | None:
         """Return for how long the call may still wait, None for any time. If the clock was set back, it

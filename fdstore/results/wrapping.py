@@ -138,8 +138,12 @@ def _store(
 
 def store_answer(context: Context, answer: str, process: ProcessRecord) -> Operation[Rendered]:
     """Store the answer of a process that is too long to be shown, once, and render it as an `fd_result`."""
-    source, slot = process.program or process.id, f"{process.id}/answer"
-    rendered, _ = yield from _store(context, answer, source, slot, may_be_whole=False)
+    return (yield from store_text(context, answer, process.program or process.id, f"{process.id}/answer"))
+
+
+def store_text(context: Context, text: str, source: str, call_id: str | None) -> Operation[Rendered]:
+    """Store a text that is too long to be shown, once, and render it as an `fd_result`."""
+    rendered, _ = yield from _store(context, text, source, call_id, may_be_whole=False)
     return rendered
 
 

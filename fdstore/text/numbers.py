@@ -14,6 +14,9 @@ BYTE_UNITS: Mapping[str, int] = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for kind, base in (("", 1000), ("i", 1024))
 }
+DURATION_UNITS: Mapping[str, int] = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+"""In seconds."""
+
 COUNT_UNITS: Mapping[str, int] = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 _NUMBER = re.compile(r"([0-9]{1,16}(?:\.[0-9]{1,6})?) ?([A-Za-z]*)")

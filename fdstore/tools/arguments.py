@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -161,6 +162,31 @@ def _takes_whole_number(kind: msgspec.inspect.Type) -> bool:
 
 def _names_fd(kind: msgspec.inspect.Type) -> bool:
     return isinstance(kind, msgspec.inspect.Metadata) and kind.extra == NAMES_FD
+
+
+_REFERENCE = re.compile(r"(?:fd[:-]|name:|ref:).{1,2000}", re.DOTALL)
+
+
+def named_fds(arguments: type, values: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the descriptors that arguments of a built-in tool name: in fields for them, and wherever a whole
+    text is a reference.
+
+    >>> from fdstore.tools.built_in.spawn import Spawn
+    >>> named_fds(Spawn, {"query": "Read fd:1.", "additional_preload_fds": ["fd:2#L1"]})
+    ('fd:2#L1',)
+    """
+    _, _, fds = _fields(arguments)
+    found = [value for name, value in values.items() if name in fds and value is not None]
+    rest: list[Any] = [value for name, value in values.items() if name not in fds]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
+        elif isinstance(value, str) and _REFERENCE.fullmatch(value):
+            found.append(value)
+    return tuple(found)
 
 
 LONE_SURROGATE = "a text holds a lone surrogate, which is not a character"

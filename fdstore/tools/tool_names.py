@@ -18,6 +18,7 @@ ToolName = Literal[
     "fd_to_file",
     "run_python",
     "close_fd",
+    "ask_person",
     "spawn",
     "pipe",
     "wait",

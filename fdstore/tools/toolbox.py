@@ -34,10 +34,11 @@ from fdstore.errors import (
     StoreFull,
     quoted,
 )
-from fdstore.results.context import Context, Progress
+from fdstore.results.context import Context, Passed, Progress
 from fdstore.results.fd_results import Display, render_fd
 from fdstore.results.json_text import json_text
 from fdstore.results.offloading import wrap_output
+from fdstore.results.people_config import ASK_PERSON
 from fdstore.results.tool_outcome import Started, ToolResult, has_failed, tool_result
 from fdstore.results.tool_policy import NO_POLICY
 from fdstore.results.wrapping import NO_OUTPUT, store_answer, wrap_error
@@ -48,7 +49,16 @@ from fdstore.store.record_format import decode_record, decoding
 from fdstore.store.views import worker_check
 from fdstore.telemetry.counts import count
 from fdstore.text.selection import selector
-from fdstore.tools.arguments import convert
+from fdstore.tools.arguments import convert, named_fds, require_object, schema_of
+from fdstore.tools.asking import (
+    APPROVAL,
+    FrozenCall,
+    approve,
+    ask_question,
+    for_code,
+    wait_for_answer,
+    with_answer,
+)
 from fdstore.tools.catalogue import BUILT_IN, offers_of, usable_tools
 from fdstore.tools.functions.function_values import FunctionOutcome, call_for_value
 from fdstore.tools.functions.python_tool import PythonTool, call_function, expand_placeholders, python_tool
@@ -87,6 +97,7 @@ class Toolbox:
             self.context,
             policies={name: policy for name, policy in merged.items() if policy != NO_POLICY},
             functions={name: partial(self._value_of, tool) for name, tool in self._python.items()},
+            gate=self._gate,
         )
 
     def require_tools(self, others: Collection[str] = ()) -> None:
@@ -147,7 +158,10 @@ class Toolbox:
             left_s = math.inf
             if outcome.seconds is not None:
                 left_s = max(began + outcome.seconds - time.monotonic(), 0.0)
-            yield from self._wait(list(outcome.processes), left_s)
+            if outcome.questions:
+                yield from wait_for_answer(self.context, outcome.questions)
+            else:
+                yield from self._wait(list(outcome.processes), left_s)
             if not outcome.resumes:
                 return (yield from self.finished(outcome))
             outcome = yield from self.start(call.name, call.arguments, call.id, progress)
@@ -188,7 +202,16 @@ class Toolbox:
         try:
             if handle.must_touch():
                 yield from processes.touch(handle)
-            work, makes = self._prepare(name, arguments, call_id, progress, is_new=is_new)
+            passed = None
+            if self.wants_approval(name):
+                asked = yield from self._approve(name, arguments, call_id, is_new=is_new)
+                if isinstance(asked, Started):
+                    return asked
+                if asked.error:
+                    assert asked.shown is not None
+                    return tool_result(asked.shown, is_error=True)
+                passed = asked
+            work, makes = self._prepare(name, arguments, call_id, progress, is_new=is_new, passed=passed)
             if call_id is None or not makes:
                 return (yield from work)
             if not is_new:
@@ -249,7 +272,7 @@ class Toolbox:
                 parts.append(process_result(ended.record, answer=ended.text))
             left -= len(parts[-1].text)
         text, facts = "\n".join(part.text for part in parts), join_facts(*(part.facts for part in parts))
-        return ToolResult(text, failed == len(started.processes), facts)
+        return ToolResult(text, failed == len(started.processes), facts).behind(started.before, started.facts)
 
     def observed(self, name: object, call_id: str | None) -> ObservedCall | UnobservedCall:
         """Return a context manager that reports the call that runs in its block."""
@@ -257,12 +280,68 @@ class Toolbox:
         label = name if known and isinstance(name, str) else UNKNOWN
         return observed_call(self.context.handle.id, label, call_id, is_function=label in self._python)
 
-    def _prepare(
-        self, name: object, arguments: object, call_id: str | None, progress: Progress | None, *, is_new: bool
-    ) -> tuple[Operation[ToolResult | Started], bool]:
-        """Return the operation of a call, and whether it has an effect. Raises `InvalidArgument`."""
-        if isinstance(name, str) and name in self._python:
-            return self._run_python(self._python[name], arguments, call_id), True
+    def wants_approval(self, name: object) -> bool:
+        """Return whether a call of this tool waits for a person's yes: as the program says, or in a loop of
+        the user's own, which asks, whether it changes something."""
+        if not isinstance(name, str) or not (name in self._tools or name in self._python):
+            return False
+        if self.context.approve is None:
+            return self.context.people.wants_approval(name)
+        tool = self._tools.get(name)
+        return tool is None or (tool.effect != "reads" and name != ASK_PERSON)
+
+    def asks_person(self, name: object) -> bool:
+        """Return whether a call of this tool begins with a question to a person."""
+        return (name == ASK_PERSON and name in self._tools) or self.wants_approval(name)
+
+    def _approve(
+        self, name: Any, arguments: object, call_id: str | None, *, is_new: bool, in_code: bool = False
+    ) -> Operation[Passed | Started]:
+        """Ask a person whether a call may run: one that could. Raises `InvalidArgument`, `NotFound`."""
+        context = msgspec.structs.replace(self.context, is_new_call=is_new)
+        slot = None if call_id is None else f"{call_id}{APPROVAL}"
+        tool = self._python.get(name)
+        if tool is not None:
+            schema, freeze = tool.definition()["input_schema"], self._freeze(tool, arguments, in_code)
+        else:
+            built_in = self._built_in(name)
+            schema = schema_of(built_in.arguments, context)
+            freeze = _freeze_built_in(built_in, arguments)
+        return (yield from approve(context, name, schema, freeze, slot, in_code=in_code))
+
+    def _freeze(self, tool: PythonTool, arguments: object, in_code: bool) -> Operation[FrozenCall]:
+        """Return what a call of a function will run with: references in its arguments replaced. Those of code
+        are its values."""
+        context = self.context
+        if context.fds_on and not in_code:
+            limit = context.config.max_expand_chars
+            arguments, _ = yield from expand_placeholders(context.handle, arguments, limit)
+        tool.convert(arguments)
+        return FrozenCall(arguments)
+
+    def _gate(self, name: str, arguments: dict[str, Any], slot: str) -> Operation[Passed | Started | None]:
+        """Ask a person about a call of code: for approval, or what `ask_person` asks; None if nobody needs to
+        be asked. Raises `InvalidArgument`, `NotFound`."""
+        if name == ASK_PERSON and name in self._tools:
+            asked = convert(self._tools[name].arguments, arguments)
+            context = msgspec.structs.replace(self.context, is_new_call=False)
+            found = yield from ask_question(
+                context, asked.question, asked.choices, asked.fd, slot, in_code=True
+            )
+            return found if isinstance(found, Started) else for_code(context, found)
+        if name in self._python and self.wants_approval(name):
+            return (yield from self._approve(name, arguments, slot, is_new=False, in_code=True))
+        if name not in self._python and self._covers_in_code(name):
+            freeze = _freeze_values(arguments)
+            return (yield from approve(self.context, name, {}, freeze, f"{slot}{APPROVAL}", in_code=True))
+        return None
+
+    def _covers_in_code(self, name: str) -> bool:
+        """Return whether code that does what this tool does waits for a person's yes."""
+        return self.context.approve is not None or self.context.people.wants_approval(name)
+
+    def _built_in(self, name: object) -> Tool:
+        """Return a built-in tool that may be called. Raises `InvalidArgument`."""
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
             names = ", ".join([*self._tools, *self._python]) or "none"
@@ -270,11 +349,31 @@ class Toolbox:
         if tool.name in self.context.refused:
             problem = f"a copy cannot call {tool.name}; do its task with the other tools"
             raise InvalidArgument("", problem)
-        checked = convert(tool.arguments, arguments)
-        context = self.context
-        if progress is not None or is_new:
-            context = msgspec.structs.replace(context, progress=progress, is_new_call=is_new)
-        return self._run(context, tool, checked, call_id), tool.makes(checked)
+        return tool
+
+    def _prepare(
+        self,
+        name: object,
+        arguments: object,
+        call_id: str | None,
+        progress: Progress | None,
+        *,
+        is_new: bool,
+        passed: Passed | None,
+    ) -> tuple[Operation[ToolResult | Started], bool]:
+        """Return the operation of a call, and whether it has an effect. `passed`: a person has approved it.
+        Raises `InvalidArgument`."""
+        given = arguments if passed is None else passed.arguments
+        if isinstance(name, str) and name in self._python:
+            work, makes = self._run_python(self._python[name], given, call_id, passed), True
+        else:
+            tool = self._built_in(name)
+            checked = convert(tool.arguments, given)
+            context = self.context
+            if progress is not None or is_new:
+                context = msgspec.structs.replace(context, progress=progress, is_new_call=is_new)
+            work, makes = self._run(context, tool, checked, call_id), tool.makes(checked)
+        return (work if passed is None else _with_answer(work, passed)), makes
 
     def _run(
         self, context: Context, tool: Tool, arguments: Any, call_id: str | None
@@ -294,7 +393,7 @@ class Toolbox:
         return result
 
     def _value_of(
-        self, tool: PythonTool, arguments: dict[str, Any], call_id: str
+        self, tool: PythonTool, arguments: dict[str, Any], call_id: str, *, at_most_once: bool = False
     ) -> Operation[FunctionOutcome]:
         """Call a function for code. A call is run once, as those of models. Raises `InvalidArgument`,
         `CallInterrupted`."""
@@ -304,7 +403,7 @@ class Toolbox:
             with decoding(f"the calls of process {handle.id}"):
                 return FunctionOutcome.decode(known)
         values = tool.convert(arguments)
-        yield from self._begin(tool, call_id)
+        yield from self._begin(tool, call_id, at_most_once=at_most_once)
 
         def run() -> FunctionOutcome:
             with self.context.user_code():
@@ -318,22 +417,25 @@ class Toolbox:
         yield from tool_calls.store_result(handle, call_id, json_text(outcome))
         return outcome
 
-    def _begin(self, tool: PythonTool, call_id: str | None) -> Operation[None]:
+    def _begin(self, tool: PythonTool, call_id: str | None, *, at_most_once: bool) -> Operation[None]:
         """Note that a call which must not run twice has begun; last before the function runs, so that refused
-        arguments do not count as a started call. Raises `CallInterrupted` if it had begun before."""
-        if call_id is None or tool.repeatable:
+        arguments do not count as a started call. A yes of a person is one for one run. Raises
+        `CallInterrupted` if it had begun before."""
+        if call_id is None or (tool.repeatable and not at_most_once):
             return
         if not (yield from tool_calls.begin(self.context.handle, call_id)):
             raise CallInterrupted(f"this call of {tool.name}")
 
-    def _run_python(self, tool: PythonTool, arguments: object, call_id: str | None) -> Operation[ToolResult]:
+    def _run_python(
+        self, tool: PythonTool, arguments: object, call_id: str | None, passed: Passed | None
+    ) -> Operation[ToolResult]:
         context, expanded = self.context, NO_FACTS
-        if context.fds_on:
+        if context.fds_on and passed is None:  # what a person approved is what runs
             arguments, expanded = yield from expand_placeholders(
                 context.handle, arguments, context.config.max_expand_chars
             )
         values = tool.convert(arguments)
-        yield from self._begin(tool, call_id)
+        yield from self._begin(tool, call_id, at_most_once=passed is not None)
 
         def run() -> tuple[Any, bool]:
             with context.user_code():
@@ -353,6 +455,23 @@ class Toolbox:
 
 
 _Outcome: Any = ToolResult | Started
+
+
+def _freeze_built_in(tool: Tool, arguments: object) -> Operation[FrozenCall]:
+    """Return what a call of a built-in tool will run with. Raises `InvalidArgument`."""
+    convert(tool.arguments, arguments)
+    values = require_object(arguments)
+    return FrozenCall(values, named_fds(tool.arguments, values))
+    yield  # makes this a generator
+
+
+def _freeze_values(arguments: dict[str, Any]) -> Operation[FrozenCall]:
+    return FrozenCall(arguments)
+    yield
+
+
+def _with_answer(work: Operation[ToolResult | Started], passed: Passed) -> Operation[ToolResult | Started]:
+    return with_answer((yield from work), passed)
 
 
 def _fd_of(error: FDStoreError, arguments: object) -> str | None:

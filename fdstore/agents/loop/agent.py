@@ -4,8 +4,8 @@
 any point, the next one continues from the last record: finished tool calls are not run again, and effects of
 a call are keyed by the call's id.
 
-A step never waits for other processes. When a turn only waits for children, `step` returns
-`AwaitedProcesses`; the caller decides whether to wait for them or to release the worker.
+A step never waits for other processes. When a turn only waits for children or for a person, `step` returns
+`Awaited`; the caller decides whether to wait for them or to release the worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fdstore.agents.loop.conversation import (
     Undeferred,
     encode_entry,
 )
-from fdstore.agents.loop.ends import AwaitedProcesses, Outcome, end_after, reached_limit, store_long_answer
+from fdstore.agents.loop.ends import Awaited, Outcome, end_after, reached_limit, store_long_answer
 from fdstore.agents.loop.first_prompt import first_messages
 from fdstore.agents.loop.history import History
 from fdstore.agents.loop.models.base import (
@@ -46,7 +46,8 @@ from fdstore.agents.loop.offering import offer, sent_tools
 from fdstore.agents.loop.program_loader import Program
 from fdstore.agents.loop.record_facts import FactCollector, answer_age_s, begin_attempt
 from fdstore.elements.render import fd_error
-from fdstore.errors import STORE_FAILURES, InvalidArgument, NotFound, QuotaExceeded
+from fdstore.errors import STORE_FAILURES, InvalidArgument, NobodyAnswered, NotFound, QuotaExceeded
+from fdstore.model.ends import NO_ANSWER
 from fdstore.model.lifecycle import ProcessEnd
 from fdstore.results.context import FirstResult
 from fdstore.results.tool_outcome import Started, ToolResult, tool_result
@@ -273,6 +274,8 @@ class Agent:
     def _run_calls(self, calls: list[ToolCall]) -> Outcome:
         started: list[tuple[ToolCall, Started]] = []
         unsent: Batch = []
+        # a person is asked about all of them together, while the others run
+        calls = sorted(calls, key=lambda each: not self._toolbox.asks_person(each.name))
         for call in calls:
             if call.malformed:
                 error = InvalidArgument("", f"{call.malformed}; make the call again")
@@ -282,39 +285,46 @@ class Agent:
             is_new = call.key in self._new_calls
             self._new_calls.discard(call.key)
             begin = self._toolbox.start(call.name, call.input, call.key, is_new=is_new, unsent=unsent)
-            with self._toolbox.observed(call.name, call.id) as seen:
-                outcome = seen(self._run(begin), call.input)
+            try:
+                with self._toolbox.observed(call.name, call.id) as seen:
+                    outcome = seen(self._run(begin), call.input)
+            except NobodyAnswered as error:
+                reason = NO_ANSWER.text(error.number, error.seconds)
+                return ProcessEnd("failed", None, reason, self.conversation.text)
             if not isinstance(outcome, Started):
                 # of a call that goes on after a wait, the time since its answer is known
                 self._write_result(call, outcome, began if is_new else None, unsent)
                 unsent = []
                 continue
             started.append((call, outcome))
-            if outcome.until_s is not None and call is not calls[-1]:
+            if outcome.until_s is not None and not outcome.resumes and call is not calls[-1]:
                 # another attempt must not wait longer; a spawn that it repeats finds its child
                 self._run(tool_calls.store_results(self._handle, unsent))
                 unsent = []
         return self._await(started, unsent) if started else None
 
-    def _await(self, started: list[tuple[ToolCall, Started]], unsent: Batch) -> AwaitedProcesses | None:
+    def _await(self, started: list[tuple[ToolCall, Started]], unsent: Batch) -> Awaited | None:
         """Write the results of those calls whose processes have ended. Return what the others wait for."""
         processes = [process for _, each in started for process in each.processes]
         now = self._run(waiting.look_at(self._handle, processes, unsent))
         live: list[str] = []
+        questions: list[int] = []
         waits: list[float] = []
         for call, children in started:
             running = [child for child in children.processes if child not in now.ended]
             left_s = children.left_s(now.now_s)
-            if not running and children.resumes:
-                continue  # the next step makes the call again
-            if not running or (left_s is not None and left_s <= 0):
-                result = self._run(self._toolbox.finished(children, now.records))
-                self._write_result(call, result, self._answered_at)
+            if not (running or children.questions) or (left_s is not None and left_s <= 0):
+                if not children.resumes:  # else the next step makes the call again
+                    result = self._run(self._toolbox.finished(children, now.records))
+                    self._write_result(call, result, self._answered_at)
                 continue
             live += running
+            questions += children.questions
             if left_s is not None:
                 waits.append(left_s)
-        return AwaitedProcesses(tuple(live), min(waits, default=None)) if live else None
+        if not live and not questions:
+            return None
+        return Awaited(tuple(live), min(waits, default=None), tuple(questions))
 
     def _over_limit(self) -> ProcessEnd | None:
         conversation = self.conversation

@@ -26,6 +26,7 @@ from fdstore.model.model_servers import ModelServer
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import ModelPrice, TreeLimits
 from fdstore.results.config import FDConfig
+from fdstore.results.people_config import PeopleSection
 from fdstore.results.python_config import PythonSection
 from fdstore.store.processes.asks import AskSettings
 from fdstore.tools.catalogue import has_descriptors
@@ -53,8 +54,9 @@ class Program(ModelServer, frozen=True, kw_only=True, forbid_unknown_fields=True
     `preload_root` that of the directory below which the model may name others, `tools_path` that of the
     directory that `python` is imported from if it is not installed (both count on the author's machine),
     `linked` maps aliases to programs, `export_root` is None or a path relative to where
-    the agent's process runs, `commands` what pipelines may run, `python_limits` the limits of run_python.
-    `tree_limits` count in the root only, `context_window` is for people alone: `clearing` follows from it.
+    the agent's process runs, `commands` what pipelines may run, `python_limits` the limits of run_python,
+    `people` what a person decides. `tree_limits` count in the root only, `context_window` is for people alone:
+    `clearing` follows from it.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Program(ModelServer, frozen=True, kw_only=True, forbid_unknown_fields=True
     clearing: ClearingConfig = ClearingConfig()
     price: ModelPrice | None = None
     python_limits: PythonSection = PythonSection()
+    people: PeopleSection = PeopleSection()
 
     @property
     def servers(self) -> tuple[ModelServer, ...]:

@@ -23,14 +23,19 @@ FINAL = {"end_turn": 0, "stop_sequence": 0}
 """Exit codes of stop reasons that are a normal end; any other that ends the conversation is exit code 1."""
 
 
-class AwaitedProcesses(msgspec.Struct, frozen=True):
-    """Nothing to do until these processes have ended or `left_s` seconds have passed."""
+class Awaited(msgspec.Struct, frozen=True):
+    """Nothing to do until these processes have ended, a person has answered one of these `questions`, or
+    `left_s` seconds have passed."""
 
     processes: tuple[str, ...]
     left_s: float | None = None
+    questions: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join([*self.processes, *(["a person"] if self.questions else [])])
 
 
-Outcome: TypeAlias = ProcessEnd | AwaitedProcesses | None
+Outcome: TypeAlias = ProcessEnd | Awaited | None
 
 
 def end_after(last: Assistant, text: str) -> ProcessEnd:

@@ -39,6 +39,7 @@ from fdstore.model.pipeline_limits import Seconds
 from fdstore.model.providers import DEFAULT_PROVIDER
 from fdstore.model.records import Ordinal
 from fdstore.results.config import FDSection
+from fdstore.results.people_config import PeopleSection
 from fdstore.results.python_config import PriceSection, PythonSection
 from fdstore.store.processes.asks import AskSettings
 from fdstore.text.numbers import MAX_INTEGER
@@ -293,6 +294,7 @@ class ProgramFile(Section, frozen=True, kw_only=True):
     tools: ToolsSection = ToolsSection()
     file_descriptor: FDSection = FDSection()
     python: PythonSection = PythonSection()
+    people: PeopleSection = PeopleSection()
     context: ContextSection = ContextSection()
     preload: PreloadSection = PreloadSection()
     linked_programs: Annotated[

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from fdstore.agents.loop.program_limits import Limits
 from fdstore.agents.loop.program_parser import SHOWN_PATH, ProgramSource
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing, quoted
 from fdstore.results.config import FDConfig
+from fdstore.results.people_config import ASK_PERSON
 from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS
 from fdstore.tools.clearing import ClearingConfig
 
@@ -121,6 +123,8 @@ def _load_file(source: ProgramSource) -> LoadedFile:
     tools = file.tools.enabled
     if file.file_descriptor.enabled and FD_TOOLS.isdisjoint(tools):
         tools = (*tools, "read_fd")  # descriptors that the model cannot read would be a dead end
+    if file.people.ask and ASK_PERSON not in tools:
+        tools = (*tools, ASK_PERSON)
     program = Program(
         name=program_parser.stem_name(path) if file.program.name is None else file.program.name,
         model=file.model.name,
@@ -133,6 +137,7 @@ def _load_file(source: ProgramSource) -> LoadedFile:
         price=None if file.model.price is None else file.model.price.as_record(),
         clearing=_clearing(file),
         python_limits=file.python,
+        people=file.people,
         give_up_seconds=file.model.give_up_seconds,
         description=file.program.description,
         system=_system_prompt(file.prompt, path),
@@ -266,4 +271,8 @@ def _warnings(source: ProgramSource, program: Program) -> list[str]:
     for tool in (BUILT_IN[name] for name in program.tools):
         if tool.needs is not None and not tool.needs.is_met(configured):
             warnings.append(f"[tools] enables {tool.name}, but {tool.needs.warning}")
+    functions = [path.partition(":")[2] for path in program.python]
+    for pattern in program.people.approve:
+        if not any(fnmatchcase(name, pattern) for name in (*program.tools, *functions)):
+            warnings.append(f"[people] approve: {quoted(pattern)} is the name of none of its tools")
     return warnings

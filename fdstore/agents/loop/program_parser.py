@@ -144,7 +144,7 @@ def convert(document: dict[str, Any]) -> ProgramFile:
         raise _explain(error, document, ProgramFile) from error
     except InvalidArgument as error:
         # of the sections that check themselves for Python callers, too
-        if error.argument.startswith("python."):
+        if error.argument.startswith(("python.", "people.")):
             raise InvalidKey(error.argument, error.problem) from error
         section = "context" if error.argument in ClearingConfig.__struct_fields__ else "file_descriptor"
         raise InvalidKey(f"{section}.{error.argument}", error.problem) from error

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from fdstore.agents.loop.agent import Agent
 from fdstore.agents.loop.answer_stream import open_answer_stream
 from fdstore.agents.loop.conversation import Start
-from fdstore.agents.loop.ends import AwaitedProcesses
+from fdstore.agents.loop.ends import Awaited
 from fdstore.agents.loop.history import read_history
 from fdstore.agents.loop.models.base import Model
 from fdstore.agents.loop.models.observed import ObservedModel
@@ -25,8 +25,9 @@ from fdstore.model.model_servers import ModelServer
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.results.context import Context, Linked, UserCode, Watch
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import processes, waiting
+from fdstore.store.processes import people, processes, waiting
 from fdstore.store.record_format import decoding
+from fdstore.tools.asking import LOOK_EVERY_S
 from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.functions.python_tool import defining_module, import_tool
 from fdstore.tools.needs import EXPORT_ROOT
@@ -90,12 +91,11 @@ def run_agent(
         attempt.log.turns = len(agent.conversation.own_turns)
         attempt.lease.check()
         outcome = agent.step()
-        if isinstance(outcome, AwaitedProcesses):
-            children = list(outcome.processes)
+        if isinstance(outcome, Awaited):
             if wait_here:
-                _wait(store, children, outcome.left_s, attempt.lease)
-            elif store.run(waiting.park(handle, children, outcome.left_s)):
-                attempt.log.left(f"waits for {', '.join(children)}")
+                _wait(store, handle, outcome, attempt.lease)
+            elif store.run(waiting.park(handle, outcome.processes, outcome.left_s, outcome.questions)):
+                attempt.log.left(f"waits for {outcome}")
                 return "waiting"
         elif isinstance(outcome, ProcessEnd):
             return attempt.ended(outcome, agent.hand_over(outcome, attempt.end, is_root=not claim.parent))
@@ -103,13 +103,21 @@ def run_agent(
             raise WorkerStopping  # past the point of the loss: continue it among the others
 
 
-def _wait(store: Store, children: list[str], left_s: float | None, lease: Lease) -> None:
-    until = None if left_s is None else time.monotonic() + left_s
+def _wait(store: Store, handle: ProcessHandle, awaited: Awaited, lease: Lease) -> None:
+    """Wait here for the children and the person that an agent waits for, as it would if it were parked."""
+    until = None if awaited.left_s is None else time.monotonic() + awaited.left_s
     while True:
         lease.check()
         slice_s = 1.0 if until is None else min(1.0, until - time.monotonic())
-        if slice_s <= 0 or store.run(waiting.wait_until_ended(store.prefix, children, slice_s)):
+        if slice_s <= 0:
             return
+        if not awaited.questions:
+            if store.run(waiting.wait_until_ended(store.prefix, list(awaited.processes), slice_s)):
+                return
+        elif store.run(people.any_settled(handle, awaited.questions)):
+            return
+        else:
+            lease.pause(min(slice_s, LOOK_EVERY_S))
 
 
 def linked_programs(bundle: Bundle, program: Program) -> dict[str, Linked]:
@@ -169,6 +177,7 @@ def make_toolbox(
         watch=watch,
         python=program.python_limits,
         ask=program.ask,
+        people=program.people,
     )
     tools_path = program.tools_path if permissions.all_allowed else None
     with user_code() if program.python else nullcontext():

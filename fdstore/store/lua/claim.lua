@@ -45,6 +45,12 @@ elseif state ~= 'running' or redis.call('HGET', process, 'claim') ~= claim then
   return { 'no', state } -- otherwise the same claim is repeated, because its reply was lost
 end
 local now = seconds_now()
+local asked_at, for_person_s = unpack(redis.call('HMGET', process, 'asked_at', 'for_person_s'))
+if tonumber(asked_at) then -- the time of an agent does not run while it waits for a person
+  for_person_s = stamp((tonumber(for_person_s) or 0) + math.max(0, now - asked_at))
+  redis.call('HDEL', process, 'asked_at')
+  redis.call('HSET', process, 'for_person_s', for_person_s)
+end
 local until_ = stamp(now + lease_s)
 redis.call('HDEL', process, 'wakes', 'trouble')
 losses = losses or '0'
@@ -59,7 +65,7 @@ redis.call('HSET', process, 'state', 'running', 'attempt', attempt, 'worker', wo
 local found = { 'ok', 'limits', limits or '', 'claimed_at', stamp(now), 'wakes', wakes or '', 'alone_until', alone_until,
   'losses', losses, 'is_takeover', taken and '1' or '0' }
 for _, name in ipairs({ 'attempt', 'program', 'bundle', 'parent', 'kind', 'started_at', 'outputs', 'traceparent', 'traced',
-  'waited' }) do
+  'waited', 'for_person_s' }) do
   local value = redis.call('HGET', process, name) or ''
   if name == 'bundle' then
     value = redis.call('HGET', tree .. ':programs', value) or ''

@@ -8,7 +8,7 @@
 --   record     the question (JSON), '' to only look for it
 --   timeout_s  seconds until its time is over
 --   most_open  how many open questions a process may have
--- ->    ok number answer|'' seconds-left | ok '' (there is none yet) | full | gone | fenced why
+-- ->    ok number answer|'' until | ok '' (there is none yet) | full | gone | fenced why
 local refused = refusal(process, attempt)
 if refused then
   return refused
@@ -29,7 +29,7 @@ if not number then
   redis.call('HSET', questions, 'next', string.format('%.0f', tonumber(number) + 1),
     'call/' .. call, number, number, record, number .. '/asked', stamp(now), number .. '/until', stamp(now + timeout_s),
     'open', listed and listed ~= '' and listed .. ' ' .. number or number)
-  return { 'ok', number, '', stamp(timeout_s) }
+  return { 'ok', number, '', stamp(now + timeout_s) }
 end
 local found, until_ = unpack(redis.call('HMGET', questions, number .. '/answer', number .. '/until'))
 local left = (tonumber(until_) or 0) - now
@@ -40,4 +40,4 @@ end
 if not found and left <= 0 then
   found = settle_question(tree, process_id, questions, number, stamped('{"how":"timeout"}', milliseconds_now()))
 end
-return { 'ok', number, found or '', stamp(math.max(left, 0)) }
+return { 'ok', number, found or '', stamp(now + left) }

@@ -32,7 +32,7 @@ if #left == 0 then
 end
 redis.call('HDEL', process, 'lease_until', 'worker') -- removing first, as in write_end
 redis.call('HSET', process, 'state', 'waiting', 'waiting_for', table.concat(left, ' '),
-  'wait_s', most_s, 'waited', attempt)
+  'wait_s', most_s, 'waited', attempt, 'asked_at', questions ~= '' and stamp(seconds_now()) or '')
 if most_s == '' then
   redis.call('ZREM', tree .. ':leases', process_id)
 else

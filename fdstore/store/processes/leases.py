@@ -19,7 +19,7 @@ import msgspec
 
 from fdstore.errors import DamagedRecord, Fenced, NotFound
 from fdstore.model.ends import Reason, find
-from fdstore.model.records import Count, Moment, Ordinal, TreeLimits, Unreadable
+from fdstore.model.records import Count, Moment, Ordinal, Seconds, TreeLimits, Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
@@ -88,6 +88,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     wakes: Count = 0
     outputs: tuple[str, ...] = ()
     alone_until: Count | None = None
+    for_person_s: Seconds = 0.0
 
     @property
     def is_pipeline(self) -> bool:
@@ -99,8 +100,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def age_s(self) -> float:
-        """The time since the process was started."""
-        return max(0.0, self.claimed_at - self.started_at)
+        """The time since the process was started, without that for which it has waited for a person."""
+        return max(0.0, self.claimed_at - self.started_at - self.for_person_s)
 
     @property
     def has_waited(self) -> bool:

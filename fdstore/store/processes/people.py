@@ -97,12 +97,12 @@ class StoredQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class Asked(NamedTuple):
-    """A question that was asked: its number, its answer (None while there is none), and the seconds that are
-    left for one."""
+    """A question that was asked: its number, its answer (None while there is none), and until when it takes
+    one, by Redis."""
 
     number: int
     answer: PersonAnswer | None
-    left_s: float
+    until: float
 
 
 # --- as the process that asks

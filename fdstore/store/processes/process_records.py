@@ -26,6 +26,7 @@ from fdstore.store.keys import (
 )
 from fdstore.store.record_format import (
     UNREADABLE,
+    decode_moment,
     decoding,
     replies_or_damage,
     required,
@@ -203,13 +204,15 @@ def log_unreadable(found: Survey) -> Survey:
 
 
 class TreeHoldings(msgspec.Struct, frozen=True):
-    """The holdings of a tree at the moment: live processes, bytes of text, streams that are written; and its
-    failures and losses of the last hour."""
+    """The holdings of a tree at the moment: live processes, bytes of text, streams that are written; its
+    failures and losses of the last hour; its open questions to a person, and when the oldest was asked."""
 
     live: int
     bytes: int
     open_streams: int
     troubles: tuple[Troubles, ...] = ()
+    questions: int = 0
+    oldest_question: float | None = None
 
 
 _HELD = TREE.some("live", "bytes")
@@ -229,9 +232,17 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
     damaged."""
     keys = [TreeKeys(prefix, tree) for tree in trees]
     records: Batch = [(*_HELD.read(each.record), "troubles") for each in keys]
-    replies = yield from replies_or_damage([*records, *(("ZCARD", each.writers) for each in keys)])
+    others: Batch = []
+    for each in keys:
+        others += [
+            ("ZCARD", each.writers),
+            ("ZCARD", each.questions),
+            ("ZRANGE", each.questions, 0, 0, "WITHSCORES"),
+        ]
+    replies = yield from replies_or_damage([*records, *others])
     found = FinishedTrees([], [], {})
-    for tree, record, streams in zip(trees, replies[: len(trees)], replies[len(trees) :], strict=True):
+    of_each = zip(*(iter(replies[len(trees) :]),) * 3, strict=True)
+    for tree, record, (streams, asked, oldest) in zip(trees, replies[: len(trees)], of_each, strict=True):
         if isinstance(record, DamagedRecord):
             found.unreadable.append((tree, unreadable(record)))
             continue
@@ -239,7 +250,13 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
         if held[0] == b"0":
             found.trees.append(tree)
         with suppress(*UNREADABLE):  # `doctor` reports it
-            open_streams = 0 if isinstance(streams, DamagedRecord) else streams
             now = _HELD.decode_values(held)
-            found.usage[tree] = TreeHoldings(now.live, now.bytes, open_streams, decode_troubles(troubles))
+            found.usage[tree] = TreeHoldings(
+                now.live,
+                now.bytes,
+                0 if isinstance(streams, DamagedRecord) else streams,
+                decode_troubles(troubles),
+                0 if isinstance(asked, DamagedRecord) else asked,
+                None if isinstance(oldest, DamagedRecord) or not oldest else decode_moment(oldest[1]),
+            )
     return found

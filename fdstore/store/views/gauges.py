@@ -1,6 +1,7 @@
 """Gauges of a store for operators: sums over all trees, the queue, memory. Read in a few round trips.
 
-    fdstore:totals      hash    trees, live, bytes, open_streams, failures, losses, swept_at
+    fdstore:totals      hash    trees, live, bytes, open_streams, failures, losses, questions,
+                                oldest_question, swept_at
 
 Each sweep writes them; `failures` and `losses` are those of the last hour. The active sweeper reads every
 tree that is in use anyway, so it keeps the sums; to read them costs the same for any number of trees.
@@ -49,6 +50,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     open_streams: Count | None = None
     failures: Count | None = None
     losses: Count | None = None
+    questions: Count | None = None
+    oldest_question: Moment | None = None
     swept_at: Moment | None = None
 
 
@@ -122,6 +125,23 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
             plots=(Plot("Sweep lag"),),
         ),
     ]
+    open_questions: Annotated[
+        int | None,
+        Metric(
+            "fdstore_store_open_questions",
+            "Questions of agents that wait for a person, as of the last sweep.",
+            plots=(Plot("Questions to people", "open"),),
+            otel=("fdstore.store.open_questions", "{question}"),
+        ),
+    ]
+    oldest_question_s: Annotated[
+        float | None,
+        Metric(
+            "fdstore_store_oldest_question_age_seconds",
+            "How long the oldest of them has waited.",
+            plots=(Plot("Questions to people", "age of the oldest, s"),),
+        ),
+    ]
     failures: int | None
     losses: int | None
     unsafe: str = ""
@@ -152,7 +172,8 @@ class QueueGauges(msgspec.Struct, frozen=True):
 def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:
     """Store the sums over all trees at `swept_at` (Redis time). Return the Redis time. One round
     trip."""
-    trees = live = size = streams = failures = losses = 0
+    trees = live = size = streams = failures = losses = questions = 0
+    asked: list[float] = []
     for each in usage:
         trees += 1
         live += each.live
@@ -160,8 +181,11 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
         streams += each.open_streams
         failed, lost = sum_troubles(each.troubles, swept_at)
         failures, losses = failures + failed, losses + lost
+        questions += each.questions
+        asked += [] if each.oldest_question is None else [each.oldest_question]
     key = totals_key(prefix)
-    values: list[Value] = [trees, live, size, streams, failures, losses, f"{swept_at:.6f}"]
+    oldest = f"{min(asked):.6f}" if asked else ""
+    values: list[Value] = [trees, live, size, streams, failures, losses, questions, oldest, f"{swept_at:.6f}"]
     sums = [part for field in zip(TOTALS.names, values, strict=True) for part in field]
     *_, now = yield [
         ("HSET", key, *sums),
@@ -188,12 +212,21 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         open_streams=totals.open_streams,
         failures=totals.failures,
         losses=totals.losses,
+        open_questions=totals.questions,
+        oldest_question_s=_age_of_oldest(totals, now_s),
         sweep_lag_s=None if totals.swept_at is None else max(0.0, now_s - totals.swept_at),
         workers=len(alive),
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
         max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
         unsafe="; ".join(unsafe),
     )
+
+
+def _age_of_oldest(totals: Totals, now_s: float) -> float | None:
+    """Return how long the oldest question has waited: 0 if there is none."""
+    if totals.questions is None:
+        return None
+    return 0.0 if totals.oldest_question is None else max(0.0, now_s - totals.oldest_question)
 
 
 class QueueHead(msgspec.Struct, frozen=True):

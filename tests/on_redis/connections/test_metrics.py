@@ -45,7 +45,7 @@ def values(reader: InMemoryMetricReader) -> dict[str, list[float]]:
 def test_a_program_with_a_meter_provider_gets_its_counts_and_the_store_s(
     store: Store, reader: InMemoryMetricReader
 ) -> None:
-    holdings = TreeHoldings(live=1, bytes=10, open_streams=3)
+    holdings = TreeHoldings(live=1, bytes=10, open_streams=3, questions=2, oldest_question=1.0)
     store.run(store_totals(store.prefix, [holdings], store.run(redis_now())))
     with fdstore.connect(store.url, store.prefix) as connected, fdstore.connect(store.url, store.prefix):
         tools = fdstore.Toolset(connected.process("triage"), enabled=["read_fd"])
@@ -55,6 +55,7 @@ def test_a_program_with_a_meter_provider_gets_its_counts_and_the_store_s(
         found = values(reader)
 
     assert found["fdstore.store.open_streams"] == [3]
+    assert found["fdstore.store.open_questions"] == [2]
     assert found["fdstore.queue.length"] == [0]
     assert found["fdstore.tool.result.chars"][0] > 0
     assert found["fdstore.read.chars"][0] > 0
