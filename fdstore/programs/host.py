@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, get_args
 
 import msgspec
 
+from fdstore.elements.kinds import PersonReply
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, StoreLostData, TooLarge, quoted
 from fdstore.model import ends
 from fdstore.model.lifecycle import ENDED
@@ -28,12 +29,14 @@ from fdstore.programs.interpreter.events import LATER, Answer, HostCall, Raise, 
 from fdstore.programs.interpreter.values import VALUE_ERRORS, to_result
 from fdstore.programs.refusals import NotForCode
 from fdstore.programs.text_refs import TextRef
-from fdstore.results.context import Context
+from fdstore.results.context import Context, Passed
+from fdstore.results.people_config import ASK_PERSON
+from fdstore.results.tool_outcome import Started
 from fdstore.setup.optional_packages import is_installed
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
-from fdstore.store.processes import asks, process_records, processes, python_state, waiting
+from fdstore.store.processes import asks, people, process_records, processes, python_state, waiting
 from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
 from fdstore.store.record_format import decode_moment, decode_record, decoding
 from fdstore.store.views import worker_check
@@ -52,6 +55,10 @@ MAX_SLEEP_S = 86_400.0
 """The most seconds by which one sleep moves the clock of the code."""
 
 
+SPAWN, PIPE = "spawn", "pipe"
+"""The tools that do what the functions of these names do."""
+
+
 class Starters(msgspec.Struct, frozen=True):
     """The functions that start processes for code: an agent of a program with a query and texts, and a
     pipeline of commands with an input, each under the id of its call. Both return the id of the process."""
@@ -60,16 +67,31 @@ class Starters(msgspec.Struct, frozen=True):
     pipe: Callable[[list[str], str | None, str], Operation[str]]
 
 
+class PersonCall(msgspec.Struct, frozen=True):
+    """A call that waits for a person: `tool` with these arguments. `question` is the number of its question,
+    which takes an answer until `until`, at most for `seconds`."""
+
+    tool: str
+    arguments: dict[str, Any]
+    question: int
+    until: float
+    seconds: float
+
+
 class PendingCalls(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
-    functions, the process that each other call waits for, and the lanes that answer the asks. `slept_s` is
-    how far its clock was moved by sleeping."""
+    functions, the process that each other call waits for, the lanes that answer the asks, and the calls that
+    wait for a person. `slept_s` is how far its clock was moved by sleeping; `said` is what people have said
+    by now, `notes` what the model is told of it."""
 
     asked: list[int] = []
     outside: list[int] = []
     processes: dict[int, str] = {}
     lanes: list[str] = []
     slept_s: float = 0.0
+    people: dict[int, PersonCall] = {}
+    said: list[PersonReply] = []
+    notes: list[str] = []
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,6 +123,10 @@ class Host:
         self._text_refs: dict[str, TextRef] = {}
         self.pending = pending
         self._unasked: list[Ask] = []
+        self._settled: dict[int, Answer] = {}
+        """Answers of calls that waited for a person, until all awaited calls have one."""
+        self._heard: dict[int, Passed] = {}
+        """What people have said to calls that are not over."""
         self._functions: dict[str, Callable[..., Operation[Any]]] = {
             "_fd": self._fd,
             "_fds": self._fds,
@@ -127,7 +153,10 @@ class Host:
         if (function := self._functions.get(call.name)) is None:
             return Raise("NameError", f"there is no function {call.name.removeprefix('_')} of the host")
         try:
-            return (yield from function(call.number, *call.args, **call.kwargs))
+            answer = yield from function(call.number, *call.args, **call.kwargs)
+            if answer is not LATER:
+                self._note_people([call.number])
+            return answer
         except FDStoreError as error:
             if error.stops or isinstance(error, StoreLostData):  # of its own records
                 raise
@@ -270,21 +299,54 @@ class Host:
         return LATER
 
     def _spawn(self, number: int, program: object, query: object, refs: object) -> Operation[Answer]:
-        yield from self._save()
         named = [_ref(ref) for ref in refs] if isinstance(refs, list) else []
-        self.pending.processes[number] = yield from self._starters.spawn(
-            str(program), str(query), named, self._slot(number)
-        )
-        return LATER
+        arguments = {"program": str(program), "query": str(query), "texts": named}
+        return (yield from self._run_tool(number, SPAWN, arguments))
 
     def _pipe(self, number: int, commands: object, ref: object) -> Operation[Answer]:
         if not isinstance(commands, list) or not commands:
             raise InvalidArgument("commands", 'a list of commands is needed, as [["sort"], ["uniq", "-c"]]')
         lines = [each if isinstance(each, str) else shlex.join(map(str, each)) for each in commands]
+        arguments = {"commands": lines, "text": None if ref is None else _ref(ref)}
+        return (yield from self._run_tool(number, PIPE, arguments))
+
+    def _run_tool(self, number: int, tool: str, arguments: dict[str, Any]) -> Operation[Answer]:
+        """Run a call of a function or a start of a process, after a person was asked who has to be. Return
+        its answer, or `LATER`."""
         yield from self._save()
-        named = None if ref is None else _ref(ref)
-        self.pending.processes[number] = yield from self._starters.pipe(lines, named, self._slot(number))
-        return LATER
+        passed = None
+        if self._context.gate is not None:
+            passed = yield from self._context.gate(tool, arguments, self._slot(number))
+        if isinstance(passed, Started):
+            assert passed.until_s is not None
+            assert passed.seconds is not None
+            [question] = passed.questions
+            self.pending.people[number] = PersonCall(
+                tool, arguments, question, passed.until_s, passed.seconds
+            )
+            return LATER
+        if passed is not None:
+            self._heard[number] = passed
+            if passed.error:
+                return Raise("PermissionError", passed.error)
+            if passed.arguments is None:
+                return {"value": passed.value}
+            arguments = passed.arguments
+        slot = self._slot(number)
+        if tool == SPAWN:
+            self.pending.processes[number] = yield from self._starters.spawn(
+                arguments["program"], arguments["query"], arguments["texts"], slot
+            )
+        elif tool == PIPE:
+            self.pending.processes[number] = yield from self._starters.pipe(
+                arguments["commands"], arguments["text"], slot
+            )
+        if number in self.pending.processes:
+            self._note_people([number])
+            return LATER
+        function = self._context.functions[tool]
+        outcome = yield from function(arguments, slot, at_most_once=passed is not None)
+        return (yield from self._function_answer(outcome))
 
     def _sql(self, number: int, query: object, refs: object) -> Operation[Any]:
         if not is_installed("duckdb"):
@@ -336,12 +398,14 @@ class Host:
         if called not in names:
             there_are = ", ".join(names[:MAX_NAMED]) or "none"
             raise InvalidArgument("", f"there is no function {quoted(name)}; there are: {there_are}")
-        if args:
-            raise InvalidArgument("", f"{name} takes its arguments by name, as {name}(path='build.log')")
-        yield from self._save()
         arguments = kwargs if isinstance(kwargs, dict) else {}
-        if (function := self._context.functions.get(called)) is not None:
-            return (yield from self._function_answer((yield from function(arguments, self._slot(number)))))
+        if called == ASK_PERSON and isinstance(args, list):
+            arguments = dict(zip(("question", "choices", "fd"), args, strict=False)) | arguments
+        elif args:
+            raise InvalidArgument("", f"{name} takes its arguments by name, as {name}(path='build.log')")
+        if called == ASK_PERSON or called in self._context.functions:
+            return (yield from self._run_tool(number, called, arguments))
+        yield from self._save()
         assert self._context.outside is not None
         yield from self._context.outside.begin(called, arguments, self._slot(number))
         self.pending.outside.append(number)
@@ -378,6 +442,7 @@ class Host:
     def leave(self) -> Operation[None]:
         """Cancel what the code has begun and not awaited, once the call has ended."""
         yield from cancel_all(self._context.prefix, [*self.pending.lanes, *self.pending.processes.values()])
+        yield from people.withdraw(self._handle, [each.question for each in self.pending.people.values()])
 
     def waits_for(self, event: Waiting) -> list[str]:
         """Return the processes whose ends the awaited calls wait for."""
@@ -385,12 +450,17 @@ class Host:
         others = [process for number, process in self.pending.processes.items() if number in numbers]
         return [*(self.pending.lanes if numbers & set(self.pending.asked) else []), *others]
 
+    def asks_people(self, event: Waiting) -> list[PersonCall]:
+        """Return the awaited calls that wait for a person."""
+        calls = self.pending.people.items()
+        return [call for number, call in calls if number in event.numbers and number not in self._settled]
+
     def settle(self, event: Waiting) -> Operation[dict[int, Answer]]:
         """Return the answers to all awaited calls; none if one is not over. A repeat then settles the same
         calls together, after which the tasks of the code go on in the same order."""
         yield from self._begin_asks()
         wanted = event.numbers
-        found: dict[int, Answer] = {}
+        found: dict[int, Answer] = yield from self._settle_people(wanted)
         asked = [number for number in wanted if number in self.pending.asked]
         if asked:
             answers = yield from asks.answers(self._handle, self._run_id, asked)
@@ -418,11 +488,37 @@ class Host:
             return {}
         for number in found:
             processes.pop(number, None)
+        self._note_people(found)
         self.pending.asked = [number for number in self.pending.asked if number not in found]
         self.pending.outside = [number for number in self.pending.outside if number not in found]
         if not self.pending.asked:
             self.pending.lanes = []
         return found
+
+    def _settle_people(self, wanted: Sequence[int]) -> Operation[dict[int, Answer]]:
+        """Make those awaited calls again that wait for a person. Return the answers of those that have one;
+        they are made again until all awaited calls have theirs, and done once."""
+        waiting_calls = self.pending.people.keys() - self._settled.keys()
+        for number in [each for each in wanted if each in waiting_calls]:
+            call = self.pending.people[number]
+            try:
+                answer = yield from self._run_tool(number, call.tool, call.arguments)
+            except FDStoreError as error:
+                if error.stops or isinstance(error, StoreLostData):
+                    raise
+                answer = as_exception(error)
+            if answer is not LATER:
+                self._settled[number] = answer
+        return {number: self._settled[number] for number in wanted if number in self._settled}
+
+    def _note_people(self, numbers: Iterable[int]) -> None:
+        """Keep what people have said to these calls, which are over."""
+        for number in numbers:
+            self.pending.people.pop(number, None)
+            self._settled.pop(number, None)
+            if (passed := self._heard.pop(number, None)) is not None and passed.shown is not None:
+                self.pending.said += passed.shown.facts.people
+                self.pending.notes += [passed.note] if passed.note else []
 
     def _has_live_lanes(self) -> Operation[bool]:
         looked = yield from waiting.look_at(self._handle, self.pending.lanes, [])

@@ -16,10 +16,12 @@ from functools import partial
 import msgspec
 
 from fdstore.elements.build import Rendered
+from fdstore.elements.facts import ResultFacts
 from fdstore.elements.render import python_result
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
 from fdstore.model.msgspec_types import prepare
+from fdstore.model.records import MAX_MOMENT_S
 from fdstore.programs.host import Host, PendingCalls, Starters, cancel_all
 from fdstore.programs.interpreter.events import (
     Answer,
@@ -38,7 +40,7 @@ from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Offloaded, Started, ToolOutcome, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
 from fdstore.store.keys import is_process
-from fdstore.store.processes import python_state
+from fdstore.store.processes import people, python_state
 from fdstore.store.record_format import decoding
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Disk, Operation
@@ -104,6 +106,7 @@ def abandon(context: Context, run_id: str) -> Operation[None]:
     if running.snapshot is not None:
         pending = _decode(context, running.snapshot).pending
         yield from cancel_all(context.prefix, [*pending.lanes, *pending.processes.values()])
+        yield from people.withdraw(context.handle, [each.question for each in pending.people.values()])
     yield from python_state.end(context.handle, run_id, None)
 
 
@@ -116,6 +119,9 @@ def _decode(context: Context, snapshot: bytes) -> Snapshot:
                 raise ValueError(f"it waits for {quoted(child)}, which is not below it")
         if not 0 <= found.pending.slept_s <= MAX_INTEGER:
             raise ValueError("its clock is not a time")
+        for call in found.pending.people.values():
+            if not (0 <= call.until < MAX_MOMENT_S and 0 <= call.seconds < MAX_MOMENT_S):
+                raise ValueError("a question waits for a time that is none")
     return found
 
 
@@ -159,14 +165,14 @@ def _run(
             try:
                 if isinstance(event, Waiting):
                     return (yield from _suspend(context, session, host, run_id, event))
-                ended = yield from _end(context, opened, event, run_id)
+                ended = yield from _end(context, opened, host, event, run_id)
             except StateTooLarge:
                 failed = Failed(NOT_SUSPENDED, keeps_session=False, limit="memory")
-                ended = yield from _end(context, opened, failed, run_id)
+                ended = yield from _end(context, opened, host, failed, run_id)
             except InterpreterEnded:
                 if not is_last:
                     raise
-                ended = yield from _end(context, opened, Failed(ENDED, keeps_session=False), run_id)
+                ended = yield from _end(context, opened, host, Failed(ENDED, keeps_session=False), run_id)
             # after the end, which a lost attempt cannot write: the next one still needs them
             yield from host.leave()
             return ended
@@ -235,17 +241,28 @@ def _suspend(
     interpreter: bytes = yield Disk(session.dump)
     stored = msgspec.msgpack.encode(Snapshot(interpreter, host.pending))
     yield from python_state.suspend(context.handle, run_id, stored)
-    return Started(tuple(host.waits_for(event)), resumes=True)
+    asked = host.asks_people(event)
+    first = min(asked, key=lambda call: call.until, default=None)
+    return Started(
+        tuple(host.waits_for(event)),
+        None if first is None else first.until,
+        None if first is None else first.seconds,
+        resumes=True,
+        questions=tuple(call.question for call in asked),
+    )
 
 
-def _end(context: Context, opened: Opened, event: Finished | Failed, run_id: str) -> Operation[ToolResult]:
-    session = opened.session
-    text = opened.note + _text_of(session.printed, event)
+def _end(
+    context: Context, opened: Opened, host: Host, event: Finished | Failed, run_id: str
+) -> Operation[ToolResult]:
+    session, pending = opened.session, host.pending
+    text = "".join([opened.note, *(f"{note}\n" for note in pending.notes), _text_of(session.printed, event)])
     state, problem = yield from state_after(context, session, event)
     if problem:
         text = f"{text}\n{problem}" if text else problem
     shown = yield from _show(context, session, text, run_id)
     result = tool_result(shown, is_error=bool(problem) or isinstance(event, Failed))
+    result = result.behind("", ResultFacts(people=tuple(pending.said)))
     yield from python_state.end(context.handle, run_id, state, msgspec.json.encode(result).decode("utf-8"))
     return result
 
