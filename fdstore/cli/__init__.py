@@ -66,6 +66,8 @@ VERBS: dict[str, dict[str, tuple[str, str]]] = {
             "Write a run as one HTML page that opens anywhere.",
         ),
         "attach": ("fdstore.cli.control:attach", "Watch a running agent in short, then print its answer."),
+        "questions": ("fdstore.cli.questions:questions", "Show what agents ask a person; -f goes on."),
+        "answer": ("fdstore.cli.questions:answer", "Answer a question of an agent, or approve its call."),
         "python": ("fdstore.cli.python:python", "Run Python over the texts of a process, or at a prompt."),
         "resume": ("fdstore.cli.control:resume", "Run an agent on here that no worker continues."),
         "kill": ("fdstore.cli.control:kill", "Cancel a process and its descendants."),

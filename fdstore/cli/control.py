@@ -14,6 +14,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
+from fdstore.cli.person_prompt import asking_here
 from fdstore.cli.session import CliSession, verb
 from fdstore.setup.optional_packages import frozen_imports, require
 from fdstore.text.numbers import MAX_INTEGER
@@ -89,7 +90,7 @@ def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) ->
     with session.store(use="look") as store:
         store.run(process_records.record(store.prefix, process))
         try:
-            with as_interrupts(), watched(store, process, quiet=quiet):
+            with as_interrupts(), watched(store, process, quiet=quiet), asking_here(store, process):
                 wait_for(store, process)
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
@@ -156,6 +157,7 @@ def resume(
 def _take_back(store: Store, process: str) -> None:
     """Make a lost process ready when its lease has expired. Raises `Fenced` if it still runs elsewhere."""
     from fdstore.errors import Fenced
+    from fdstore.model.lifecycle import waited_for
     from fdstore.store.keys import process_keys
     from fdstore.store.processes import leases, process_records
 
@@ -169,7 +171,7 @@ def _take_back(store: Store, process: str) -> None:
                 if lease not in (None, record.lease_until):
                     raise Fenced(process, f"{record.worker} runs it; watch it with: fdstore attach {process}")
             case "waiting":
-                on = ", ".join(record.waiting_for)
+                on = ", ".join(waited_for(record.waiting_for))
                 raise Fenced(process, f"it waits for {on}; watch it with: fdstore attach {process}")
             case _:
                 raise Fenced(process, f"it is {record.state} and cannot be resumed")
@@ -203,7 +205,7 @@ def run_here(
     on_interrupt: str,
 ) -> None:
     """Run an agent in this program until it ends, and print its answer, see `run_until_ended`."""
-    with watched(store, process, quiet=quiet):
+    with watched(store, process, quiet=quiet), asking_here(store, process):
         run_until_ended(store, process, permissions=permissions, own=own, on_interrupt=on_interrupt)
     exit_as(session, store, process, quiet=quiet)
 

@@ -17,7 +17,7 @@ from fdstore.cli.session import CliSession, verb, where_else
 from fdstore.cli.tables import Column, Table, key, number, reason
 from fdstore.errors import NotFound
 from fdstore.model.ends import in_words
-from fdstore.model.lifecycle import ENDED, PROCESS_MOVES
+from fdstore.model.lifecycle import ENDED, PROCESS_MOVES, waited_for
 from fdstore.model.records import TOKEN_COUNTS, ProcessRecord, Unreadable
 from fdstore.text.quantities import ago, format_costs, format_count, format_size, format_tokens
 
@@ -283,7 +283,7 @@ def process_details(process: ProcessRecord, now_s: float) -> Iterator[str]:
     if process.exit_code:
         yield f"exit code {process.exit_code}"
     if process.waiting_for:
-        yield f"waits for {', '.join(process.waiting_for)}"
+        yield f"waits for {', '.join(waited_for(process.waiting_for))}"
     if process.worker and process.state == "running":
         lapsed = process.lease_until is not None and process.lease_until < now_s
         yield f"on {process.worker}{' (its lease has expired)' if lapsed else ''}"

@@ -21,7 +21,7 @@ from fdstore.inspector.reading.build_entries import build_entries
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import Tone, narrate
 from fdstore.model.ends import in_words
-from fdstore.model.lifecycle import ENDED
+from fdstore.model.lifecycle import ENDED, waited_for
 from fdstore.model.records import ProcessRecord
 from fdstore.store.clock import redis_now
 from fdstore.store.contents.descriptors import list_fds
@@ -187,7 +187,8 @@ class TreeWatcher:
             if before != member.state:
                 self._states[member.id] = member.state
                 if member.state == "waiting":
-                    self._report(member.id, f"waiting for {', '.join(member.waiting_for)}; its slot is free")
+                    on = ", ".join(waited_for(member.waiting_for))
+                    self._report(member.id, f"waiting for {on}; its slot is free")
                 elif member.state in ENDED:
                     self._report_end(member)
             self._report_unclaimed(member)

@@ -11,7 +11,7 @@ The Lua scripts of the store make the moves; a test runs every script in every s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 ContentState = Literal["sealed", "open", "broken"]
@@ -45,6 +45,15 @@ PERSON = "person"
 
 BUSY: frozenset[ProcessState] = frozenset(PROCESS_MOVES) - ENDED - {"open"}
 """The states of a process that workers run, or will run."""
+
+
+def waited_for(names: Sequence[str]) -> list[str]:
+    """Return what a process waits for, in words.
+
+    >>> waited_for(("triage.1", "person"))
+    ['triage.1', 'a person']
+    """
+    return ["a person" if name == PERSON else name for name in names]
 
 
 class ProcessEnd(NamedTuple):

@@ -8,17 +8,18 @@ from typing import Literal
 import msgspec
 
 from fdstore.inspector.reading.entries import ConversationEntry
-from fdstore.model.lifecycle import ENDED
+from fdstore.model.lifecycle import ENDED, PERSON
 from fdstore.model.records import ProcessRecord, Record
 
 
 class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """The wait of a process. `kind`: a `worker` that claims it; other `processes`; a `tool`, of which the
+    """The wait of a process. `kind`: a `worker` that claims it; other `processes`; a `person`, with other
+    processes or not; a `tool`, of which the
     first in `tools` runs and the others follow; the `commands` of a pipeline; or the `model`. `since` is in
     seconds since the epoch by Redis; `trouble` is what blocks it, such as errors of the model. `is_overdue`:
     its lease has expired, so its worker may be lost."""
 
-    kind: Literal["worker", "processes", "tool", "commands", "model"]
+    kind: Literal["worker", "processes", "person", "tool", "commands", "model"]
     since: float | None = None
     tools: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
@@ -34,6 +35,8 @@ class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
                 return "waits for a worker"
             case "processes":
                 return "waits for " + ("a process" if len(self.processes) == 1 else "other processes")
+            case "person":
+                return "waits for a person"
             case "tool":
                 said = f"runs {self.tools[0]}"
             case "commands":
@@ -48,6 +51,8 @@ class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
                 said = "waits for a worker"
             case "processes":
                 said = f"waits for {', '.join(self.processes)}; its slot is free"
+            case "person":
+                said = f"waits for {', '.join([*self.processes, 'a person'])}; its slot is free"
             case "tool":
                 said = f"{self.tools[0]} runs"
                 if len(self.tools) > 1:
@@ -71,7 +76,9 @@ def what_pends(
     if process.state == "ready":
         return ProcessWait(kind="worker", since=last_at or process.started_at)
     if process.state == "waiting":
-        return ProcessWait(kind="processes", since=last_at, processes=process.waiting_for)
+        others = tuple(each for each in process.waiting_for if each != PERSON)
+        kind: Literal["person", "processes"] = "person" if PERSON in process.waiting_for else "processes"
+        return ProcessWait(kind=kind, since=last_at, processes=others)
     lease = process.lease_until
     return ProcessWait(
         kind="commands" if process.kind == "pipeline" else "tool" if open_calls else "model",
