@@ -376,8 +376,8 @@ class PersonReply(Element, frozen=True, kw_only=True):
     """What a person answered: to a question of the model, or whether a call may run. Without an answer in
     time, and after a no, the result of the call has `is_error`.
 
-    `question`, `door` and `tool` are for the log: the number of the question, the way in which it was
-    answered, and the tool that waited for approval.
+    `question`, `door`, `tool` and `said` are for the log: the number of the question, the way in which it
+    was answered, the tool that waited for approval, and the beginning of the answer.
     """
 
     name: ClassVar = "person_answer"
@@ -394,6 +394,7 @@ class PersonReply(Element, frozen=True, kw_only=True):
     question: int = 0
     door: str = ""
     tool: str = ""
+    said: str = ""
 
     def words(self) -> list[str]:
         by = f" by {self.who}" + (f" ({self.door})" if self.door else "") if self.who else ""
@@ -403,7 +404,8 @@ class PersonReply(Element, frozen=True, kw_only=True):
         if not self.who:
             what = "nobody answered in time"
         changed = ", with other arguments" if self.changed else ""
-        return [f"{self.tool} {what}{by}{changed}".strip()]
+        said = f": {self.said}" if self.said else ""
+        return [f"{self.tool} {what}{by}{changed}{said}".strip()]
 
 
 class FdError(Element, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fdstore.elements import kinds
 from fdstore.elements.build import Rendered, escape_attribute, render
+from fdstore.elements.element import MAX_CHARS
 from fdstore.errors import FDStoreError, quoted
 from fdstore.errors.description import notes_of
 from fdstore.model.people import PersonAnswer
@@ -302,6 +303,7 @@ def person_answer(
         tool=tool,
         question=number,
         door=answer.door,
+        said=show_controls((answer.text or answer.reason)[:MAX_CHARS], keep=""),
     )
     return render(reply, body, () if result is None else (result,))
 

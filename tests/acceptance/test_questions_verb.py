@@ -8,7 +8,7 @@ import pytest
 
 from fdstore.store.processes import people
 from fdstore.testing import ScriptedModel, call, say
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 PROGRAM = """
 [model]
@@ -107,3 +107,33 @@ def test_a_run_without_a_terminal_says_how_to_answer(command, store, tmp_path):
     assert (run.code, run.out) == (0, "Done.\n")
     log = command("log", "triage")
     assert "by ann (cli)" in log.out
+
+
+def test_a_run_at_a_terminal_asks_there(command, store, tmp_path):
+    (tmp_path / "agent.toml").write_text(PROGRAM)
+    asks = call("ask_person", question=HOSTILE, choices=["red", "blue"])
+    first, second = (call("write_fd", data=f"{word} one") for word in ("a", "b"))
+    with ScriptedModel([asks, first, second, say("Done.")]) as model:
+        command.environment |= model.environ | {"EDITOR": "sed -i s/one/two/"}
+        with command.at_terminal("run", "agent.toml", "-p", "go", "--name", "triage") as (process, terminal):
+            shown = terminal.until("Answer: ")
+            terminal.type("2\n")
+            terminal.until("leave it: ")
+            terminal.type("e\n")
+            terminal.until("approved, with other arguments")
+            terminal.until("leave it: ")
+            terminal.type("n\n")
+            terminal.until("no reason: ")
+            terminal.type("Not this one.\n")
+            terminal.until("denied")
+            terminal.until("Done.")
+            process.wait(PATIENCE_S)
+            terminal.close()
+
+    assert "\x1b" not in shown
+    assert "  | fdstore: approved \\u{1b}[2J\\u{202e}\r\n" in shown
+    assert process.returncode == 0
+    assert store.process("triage").read("fd:1").text == "a two"
+    log = command("log", "triage").out
+    assert "(terminal)" in log
+    assert "Not this one." in log, log
