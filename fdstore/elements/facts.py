@@ -63,6 +63,8 @@ class ResultFacts(Record, frozen=True, kw_only=True, omit_defaults=True, repr_om
         """The elements, errors and processes first."""
         for name, is_several in _FIELDS.values():
             found = getattr(self, name)
+            if name == "people":
+                found = tuple(each for each in found if each.is_shown)
             yield from found if is_several else () if found is None else (found,)
 
     @property

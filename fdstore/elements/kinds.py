@@ -377,7 +377,8 @@ class PersonReply(Element, frozen=True, kw_only=True):
     time, and after a no, the result of the call has `is_error`.
 
     `question`, `door`, `tool` and `said` are for the log: the number of the question, the way in which it
-    was answered, the tool that waited for approval, and the beginning of the answer.
+    was answered, the tool that waited for approval, and the beginning of the answer. The model is not shown
+    (`is_shown`) who approved a call that ran as it was asked.
     """
 
     name: ClassVar = "person_answer"
@@ -395,6 +396,7 @@ class PersonReply(Element, frozen=True, kw_only=True):
     door: str = ""
     tool: str = ""
     said: str = ""
+    is_shown: bool = True
 
     def words(self) -> list[str]:
         by = f" by {self.who}" + (f" ({self.door})" if self.door else "") if self.who else ""

@@ -291,6 +291,7 @@ def person_answer(
     result: Rendered | None = None,
     *,
     tool: str = "",
+    is_shown: bool = True,
 ) -> Rendered:
     """Render what a person answered to the question with this number: with a text, or with `result`, the
     `fd_result` of a long one. `tool` is the tool that waited for approval."""
@@ -303,6 +304,7 @@ def person_answer(
         tool=tool,
         question=number,
         door=answer.door,
+        is_shown=is_shown,
         said=show_controls((answer.text or answer.reason)[:MAX_CHARS], keep=""),
     )
     return render(reply, body, () if result is None else (result,))

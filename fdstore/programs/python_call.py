@@ -262,7 +262,8 @@ def _end(
         text = f"{text}\n{problem}" if text else problem
     shown = yield from _show(context, session, text, run_id)
     result = tool_result(shown, is_error=bool(problem) or isinstance(event, Failed))
-    result = result.behind("", ResultFacts(people=tuple(pending.said)))
+    said = tuple(msgspec.structs.replace(each, is_shown=False) for each in pending.said)
+    result = result.behind("", ResultFacts(people=said))
     yield from python_state.end(context.handle, run_id, state, msgspec.json.encode(result).decode("utf-8"))
     return result
 

@@ -215,7 +215,7 @@ def _denied(context: Context, tool: str, number: int, answer: PersonAnswer) -> P
 
 def _passed(tool: str, arguments: Any, number: int, answer: PersonAnswer) -> Passed:
     if answer.arguments is None:
-        return Passed(arguments=arguments, shown=person_answer(answer, number, tool=tool))
+        return Passed(arguments=arguments, shown=person_answer(answer, number, tool=tool, is_shown=False))
     changed = json_text(answer.arguments)
     said = f"The arguments were changed; {tool} ran with: {changed}"
     shown = person_answer(answer, number, said, tool=tool)

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import msgspec
 
 from fdstore.agents.loop.record_facts import Before
-from fdstore.inspector.reading.describe_result import describe_result
+from fdstore.inspector.reading.describe_result import describe_people, describe_result
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.model.ends import in_words
 from fdstore.model.records import TokenUsage
@@ -279,13 +279,14 @@ def _result(it: ConversationEntry) -> Line:
         head,
         body,
         lines=4,
-        details=(it.tool, _took(it), cleared),
+        details=(it.tool, _took(it), cleared, describe_people(facts)),
         news=f"  gets {how} of {format_size(it.chars)}{source}{after}{came and f': {came}'}",
         said=_marked(
             "heading",
             _marked("", "Error of " if it.is_error else "Result of ", _marked("tool", it.tool or "a call")),
             *(" ", _marked("took", _took(it)), " ", _marked("fds", *it.fds)),
             _marked("none", cleared, title="The model is sent one line instead from then on"),
+            _marked("said", describe_people(facts)),
         ),
         text_lines=12,
         is_tool=True,
