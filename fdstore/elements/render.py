@@ -297,7 +297,7 @@ def person_answer(
     `fd_result` of a long one. `tool` is the tool that waited for approval."""
     reply = kinds.PersonReply(
         who=answer.by or None,
-        when=None if answer.how != "answer" else moment(answer.at_ms / 1000),
+        when=moment(answer.at_ms / 1000) if answer.at_ms and answer.how == "answer" else None,
         choice=answer.choice,
         approved=answer.approved,
         changed=answer.is_changed or None,

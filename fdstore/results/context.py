@@ -32,8 +32,9 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 UserCode: TypeAlias = Callable[[], AbstractContextManager[None]]
 Watch: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[Any]]
 """Returns a context manager in whose block the function, which ends what runs, may be called."""
-Function: TypeAlias = Callable[[dict[str, Any], str], Operation[Any]]
-"""A function of the user's for code: its arguments and the id of the call, to its `FunctionOutcome`."""
+Function: TypeAlias = Callable[..., Operation[Any]]
+"""A function of the user's for code: its arguments and the id of the call, to its `FunctionOutcome`; with
+`at_most_once=True` it never runs twice under that id."""
 
 
 class Passed(msgspec.Struct, frozen=True, kw_only=True):

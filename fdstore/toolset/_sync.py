@@ -25,6 +25,7 @@ from fdstore.tools.definition_shapes import DefinitionShape, in_shape
 from fdstore.tools.tool_names import ToolName
 from fdstore.tools.toolbox import Toolbox
 from fdstore.tools.turn_calls import calls_in, following
+from fdstore.toolset.approver import Approve, Approver
 from fdstore.toolset.build import DEFAULT_TOOLS, context_for, linked_programs, waker_for
 from fdstore.toolset.offering import UNTIL_NOW, HoldBack, Offering
 
@@ -50,6 +51,10 @@ class Toolset:
     code_may_create  False: code of `run_python` stores no texts with `create`
     outside      names of tools that something else runs, whose results are given to `wrap` and `offload` with
                  the name as `source`: `config` may have policies for them
+    approve      a function that is asked before each call that changes something: of your functions, and of
+                 built-in tools that do not only read. It takes a `Question` with `tool` and `arguments`, and
+                 returns whether the call may run, or a `PersonAnswer` with a reason or other arguments; it
+                 may be a coroutine function. What it approves is run at most once for each `call_id`
     hold_back    False: the tools are offered from the start. True: reading tools and instructions are
                  offered from the first descriptor on, so ask for `definitions` and `instructions` for each
                  request. "deferred": of the Messages API, where the first result that is a descriptor loads
@@ -85,8 +90,10 @@ class Toolset:
         outside: Sequence[str] = (),
         ask: AskConfig | None = None,
         code_may_create: bool = True,
+        approve: Approve | None = None,
         hold_back: HoldBack = False,
     ) -> None:
+        self._approver = None if approve is None else Approver(approve)
         self.process = process
         self._store = process.store
         context = context_for(
@@ -108,6 +115,7 @@ class Toolset:
             meter=meter,
             ask=ask,
             code_may_create=code_may_create,
+            approve=self._approver,
         )
         self._toolbox = Toolbox(context, python)
         self._toolbox.require_tools(outside)

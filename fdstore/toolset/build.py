@@ -11,6 +11,7 @@ from fdstore.agents.runtime.local_worker import after_ensuring_worker
 from fdstore.agents.runtime.waker import waker
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
+from fdstore.model.people import PersonAnswer, Question
 from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context, Linked
@@ -61,6 +62,7 @@ def context_for(
     meter: str | None = None,
     ask: AskConfig | None = None,
     code_may_create: bool = True,
+    approve: Callable[[Question], PersonAnswer] | None = None,
 ) -> Context:
     """Build the context for a process and its enabled tools. Raises `InvalidArgument`."""
     if meter is not None and not isinstance(meter, str):
@@ -89,6 +91,7 @@ def context_for(
         meter=meter,
         ask=None if ask is None else priced_settings(ask.settings),
         code_may_create=code_may_create,
+        approve=approve,
     )
     for tool in (BUILT_IN[name] for name in enabled):
         if tool.agents_only:

@@ -243,15 +243,15 @@ def open_questions(prefix: str, tree: str | None = None) -> Operation[OpenQuesti
         replies = yield from replies_or_damage(
             [("ZRANGE", each.questions, 0, MAX_LISTED - 1) for each in trees]
         )
-        for keys, members in zip(trees, replies, strict=True):
+        for of_tree, members in zip(trees, replies, strict=True):
             with skipping(found.unreadable):
                 for member in required(members):
                     process, _, number = member.rpartition(b"/")
-                    if (of := member_of(keys, process)) is not None and number.isdigit():
+                    if (of := member_of(of_tree, process)) is not None and number.isdigit():
                         listed.append((of, number))
                     else:
                         problem = f"{show_bytes(member)} is not a question of this tree"
-                        found.unreadable.append(Unreadable(what=keys.questions, problem=problem))
+                        found.unreadable.append(Unreadable(what=of_tree.questions, problem=problem))
     for piece in in_pieces(listed, 100):
         batch: Batch = [("TIME",)]
         for keys, number in piece:

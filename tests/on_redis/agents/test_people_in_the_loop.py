@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from fdstore.agents.loop.launch import launch_root
 from fdstore.agents.loop.program_limits import Limits
+from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.client import Store
 from fdstore.model.lifecycle import ENDED
 from fdstore.results.people_config import PeopleSection
@@ -410,3 +412,27 @@ def test_the_time_of_an_agent_does_not_run_while_it_waits_for_a_person(
     agents.attempt("solo")
 
     assert agents.record().state == "exited"
+
+
+def test_waiting_agents_hold_no_slot_and_cost_little(
+    agents_of: AgentsOf, store: Store, execute: Execute
+) -> None:
+    """1000 of them need 6 KB each: the keys of one are the same size as those of another."""
+    agents = agents_of(lambda request: QUESTION)
+    for name in [f"waiting-{number:03}" for number in range(20)]:
+        program = Program(name="solo", model="any", tools=("ask_person",), people=ASKING)
+        launch_root(store, Bundle(root="solo", programs={"solo": program}), "Choose a colour.", name)
+        assert agents.attempt(name) == "waiting"
+
+    sizes: dict[str, int] = {}
+    for key in execute("KEYS", "fdstore:{waiting-*"):
+        tree = key.decode().partition("{")[2].partition("}")[0]
+        sizes[tree] = sizes.get(tree, 0) + execute("MEMORY", "USAGE", key, "SAMPLES", 0)
+
+    assert len(sizes) == len(store.questions()) == 20
+    assert max(sizes.values()) <= 6 * 1024, sizes
+    leases_of = [execute("ZCARD", f"fdstore:{{{tree}}}:leases") for tree in sizes]
+    assert leases_of == [1] * 20  # until the time of its question is over
+    assert {member.worker for member in store.processes()} == {None}
+    for tree in sizes:
+        store.drop_tree(tree, kill=True)
