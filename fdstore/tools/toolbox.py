@@ -365,7 +365,10 @@ class Toolbox:
         Raises `InvalidArgument`."""
         given = arguments if passed is None else passed.arguments
         if isinstance(name, str) and name in self._python:
-            work, makes = self._run_python(self._python[name], given, call_id, passed), True
+            work: Operation[ToolResult | Started] = self._run_python(
+                self._python[name], given, call_id, passed
+            )
+            makes = True
         else:
             tool = self._built_in(name)
             checked = convert(tool.arguments, given)
