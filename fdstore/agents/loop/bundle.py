@@ -55,8 +55,8 @@ class Program(ModelServer, frozen=True, kw_only=True, forbid_unknown_fields=True
     directory that `python` is imported from if it is not installed (both count on the author's machine),
     `linked` maps aliases to programs, `export_root` is None or a path relative to where
     the agent's process runs, `commands` what pipelines may run, `python_limits` the limits of run_python,
-    `people` what a person decides. `tree_limits` count in the root only, `context_window` is for screens alone:
-    `clearing` follows from it.
+    `people` what a person decides. `tree_limits` count in the root only. `context_window` is for screens
+    alone, because `clearing` follows from it.
     """
 
     name: str
