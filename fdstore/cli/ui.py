@@ -14,7 +14,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, as_usage_errors, verb
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.setup.optional_packages import frozen_imports, require
 
 if TYPE_CHECKING:
@@ -34,7 +34,15 @@ if TYPE_CHECKING:
     help="The port; 0 takes a free one.",
 )
 @click.option(
-    "--allow", "allowed", type=click.Choice(["kill"]), help="With kill, processes may be cancelled."
+    *("--allow", "allowed"),
+    type=click.Choice(["kill", "answer"]),
+    multiple=True,
+    help="With kill, processes may be cancelled; with answer, questions of agents answered; repeatable.",
+)
+@click.option(
+    "--export-root",
+    metavar="DIR",
+    help="The workers' export root on this machine: approvals show which files they overwrite.",
 )
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in the browser of this machine.")
 @click.option("--token", "new_token", is_flag=True, help="Ask for a token; a new one is made and printed.")
@@ -54,7 +62,8 @@ def ui(
     name: str | None,
     host: str,
     port: int,
-    allowed: str | None,
+    allowed: tuple[str, ...],
+    export_root: str | None,
     is_opened: bool,
     new_token: bool,
     token_file: str | None,
@@ -64,8 +73,8 @@ def ui(
     size, workers, the health of the store. Prints its URL, or that of the page of TREE or PROC, and runs
     until Ctrl-C.
 
-    It only reads, unless --allow kill is given. Without a token it listens on this machine alone, and
-    everyone on this machine may look. Beyond it use a token, and a proxy with TLS.
+    It only reads, unless --allow kill or --allow answer is given. Without a token it listens on this
+    machine alone, and everyone on this machine may look. Beyond it use a token, and a proxy with TLS.
 
     \b
     fdstore ui --open
@@ -83,12 +92,12 @@ def ui(
         from fdstore.http.server import HttpServer
         from fdstore.inspector.web.app import make_app
         from fdstore.inspector.web.inspector import Inspector
-    options = _options(host, names, token, may_kill=allowed == "kill")
+    options = _options(host, names, token, allowed, export_root)
     output.show_logs()
 
     async def serve() -> None:
         async with await _connect(session) as store:
-            inspector = Inspector(store, options, lambda: _connect_to_kill(session))
+            inspector = Inspector(store, options, lambda: _connect_to_write(session))
             app = make_app(inspector)
             with listen(host, port) as listening:
                 url = f"{origin_of(listening, options.hosts)}{path}"
@@ -127,7 +136,9 @@ def read_token(path: str) -> str:
     return token
 
 
-def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: bool) -> Options:
+def _options(
+    host: str, names: tuple[str, ...], token: str | None, allowed: tuple[str, ...], export_root: str | None
+) -> Options:
     """Return the options of the server. Raises `UsageError` for those that do not fit together."""
     from fdstore.http.address import allowed_names, is_loopback
     from fdstore.inspector.web.inspector import Options
@@ -141,7 +152,15 @@ def _options(host: str, names: tuple[str, ...], token: str | None, *, may_kill: 
                 f"{host} can be reached from other machines, so a token is needed: --token or --token-file"
             )
             raise InvalidArgument("host", problem)
-        return Options(hosts=tuple(allowed_names(host, names)), token=token, may_kill=may_kill)
+        if export_root is not None and not os.path.isdir(export_root):
+            raise InvalidArgument("export_root", f"{quoted(export_root)} is not a directory here")
+        return Options(
+            hosts=tuple(allowed_names(host, names)),
+            token=token,
+            may_kill="kill" in allowed,
+            may_answer="answer" in allowed,
+            export_root=export_root,
+        )
 
 
 def _open_browser(url: str) -> None:
@@ -159,7 +178,7 @@ async def _connect(session: CliSession) -> Store:
     return await connect(session.url, session.prefix, looking=True, patience=PATIENCE_S)
 
 
-async def _connect_to_kill(session: CliSession) -> Store:
+async def _connect_to_write(session: CliSession) -> Store:
     from fdstore.client._async.store import connect_unsafe
 
     return await connect_unsafe(session.url, session.prefix, looking=False)
@@ -168,9 +187,11 @@ async def _connect_to_kill(session: CliSession) -> Store:
 def _announce(session: CliSession, url: str, options: Options, *, is_new: bool) -> None:
     if session.as_json:
         more = {"token": options.token} if is_new else {}
-        output.document({"url": url, "kill": options.may_kill, **more})
+        output.document({"url": url, "kill": options.may_kill, "answer": options.may_answer, **more})
     else:
         output.line(url)
         if is_new:
             output.line(f"token: {options.token}")
-        output.say(f"fdstore: {'may kill processes' if options.may_kill else 'read-only'}; Ctrl-C ends it")
+        may = ["kill processes"] * options.may_kill + ["answer questions"] * options.may_answer
+        permitted = f"may {' and '.join(may)}" if may else "read-only"
+        output.say(f"fdstore: {permitted}; Ctrl-C ends it")

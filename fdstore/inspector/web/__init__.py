@@ -22,8 +22,8 @@ Rules. The URL is the state of a page: forms use GET, and all pages work without
 are hostile: templates escape them and show control characters (`rendering`); nothing is marked as safe
 except our own styles in an exported run, no content becomes an attribute `href`, `src` or `style`, and
 the CSP forbids inline scripts and styles (`guard`). Work is bounded: a page reads a window of what
-exists, by an index, and links to the next. Pages never write: the store is opened for looking, and
-`kill` alone, if allowed, opens another.
+exists, by an index, and links to the next. Pages never write: the store is opened for looking; `kill` and
+`questions` alone, if allowed, open another for one request.
 
 `run_export` makes a page of another kind: a whole run in one file, which the command `export-run` writes and
 the inspector sends. It shares templates, whose links come from `links`.

@@ -20,6 +20,7 @@ from fdstore.inspector.web import (
     health,
     kill,
     process,
+    questions,
     run_download,
     tree,
     trees,
@@ -33,7 +34,7 @@ from fdstore.inspector.web.page import PageRequest, SeeOther, WebPage, route
 from fdstore.inspector.web.rendering import STATIC, render
 from fdstore.inspector.web.responses import Problem, as_html, as_json, context, html, problem_of, problem_page
 
-MODULES = (trees, tree, run_download, compare, process, descriptor, diff, kill, workers, health)
+MODULES = (trees, tree, run_download, compare, process, questions, descriptor, diff, kill, workers, health)
 """The modules with pages (`PAGES`), and with other routes (`ROUTES`)."""
 
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -71,6 +72,7 @@ def _routes_of(page: WebPage) -> list[BaseRoute]:
     async def show_html(request: PageRequest) -> Response:
         data = await page.data(request)
         await request.inspector.look_at_health()
+        await request.inspector.look_at_questions()
         return as_html(request, page, data, seen(data))
 
     async def show_json(request: PageRequest) -> Response:

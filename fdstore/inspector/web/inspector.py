@@ -21,6 +21,7 @@ from fdstore.inspector.web.ask_tracks import AskTracks
 from fdstore.inspector.web.journal_tracks import JournalTracks
 from fdstore.inspector.web.rendering import page_templates
 from fdstore.store.doctor.safety import Finding
+from fdstore.store.processes import people
 from fdstore.store.views.health import read_health
 
 T = TypeVar("T")
@@ -30,6 +31,12 @@ PATIENCE_S = 1.0
 
 HEALTH_S = 1.0
 """The time for which findings about the health of the store are shown again. All pages have them."""
+
+QUESTIONS_S = 1.0
+"""The time for which the count of open questions is shown again, and at least `COUNT_REST` times the time
+that counting takes."""
+
+COUNT_REST = 20
 
 MAX_LIVE = 64
 """Pages that browsers may show live at the same time."""
@@ -45,21 +52,24 @@ Connect = Callable[[], Awaitable[Store]]
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the operator. `hosts` are the names by which browsers may call; without a `token`
-    everyone who reaches the server may look."""
+    everyone who reaches the server may look. `export_root` is the export root of the workers on this machine,
+    if they are here: approvals show which files they would overwrite."""
 
     hosts: tuple[str, ...] = LOOPBACK_NAMES
     token: str | None = None
     may_kill: bool = False
+    may_answer: bool = False
+    export_root: str | None = None
 
 
 class Inspector:
-    """`store` is opened for looking; `connect_to_kill` opens one that may cancel processes. `stopping`
-    is set when the server stops."""
+    """`store` is opened for looking; `connect_to_write` opens one that may cancel processes and answer
+    questions. `stopping` is set when the server stops."""
 
-    def __init__(self, store: Store, options: Options, connect_to_kill: Connect | None = None) -> None:
+    def __init__(self, store: Store, options: Options, connect_to_write: Connect | None = None) -> None:
         self.store = store
         self.options = options
-        self.connect_to_kill = connect_to_kill
+        self.connect_to_write = connect_to_write
         self.stopping = asyncio.Event()
         self.templates = page_templates()
         self.tracks = JournalTracks()
@@ -70,6 +80,9 @@ class Inspector:
         self.health: list[Finding] | None = None
         """The findings of `look_at_health`; None if they are not known."""
         self._health_at = float("-inf")
+        self.questions = 0
+        """How many questions are open, as `look_at_questions` found last."""
+        self._questions_at = float("-inf")
 
     async def look_at_health(self) -> None:
         """Read the health of the store again if it was read long ago. Raises nothing: a page that cannot know
@@ -83,6 +96,23 @@ class Inspector:
             )
         except FDStoreError:
             self.health = None
+
+    async def look_at_questions(self) -> None:
+        """Count the open questions again if they were counted long ago: the more trees, the longer. Raises
+        nothing: the count stays while Redis is away."""
+        began = time.monotonic()
+        if began < self._questions_at:
+            return
+        self._questions_at = float("inf")  # others show the last count meanwhile
+        try:
+            self.questions = await self.within(
+                PATIENCE_S, lambda: self.store.run(people.count_open(self.store.prefix))
+            )
+        except FDStoreError:
+            pass
+        finally:
+            now = time.monotonic()
+            self._questions_at = now + max(QUESTIONS_S, COUNT_REST * (now - began))
 
     async def within(self, seconds: float, call: Callable[[], Awaitable[T]]) -> T:
         """Call something that uses the store. Raises `StoreUnavailable` if it takes longer, too."""

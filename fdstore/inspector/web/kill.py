@@ -1,20 +1,19 @@
 """Cancelling a process: a page that asks, and the request that does it. Only with `--allow kill`.
 
-This is the only module that writes. It opens a store of its own for each request.
+Each request opens a store of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from urllib.parse import quote
 
 from starlette.responses import RedirectResponse, Response
 
-from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
+from fdstore.errors import FDStoreError
 from fdstore.inspector.web.inspector import Inspector
 from fdstore.inspector.web.page import PageRequest, WebPage, route
 from fdstore.inspector.web.responses import as_json, problem_of, problem_page
+from fdstore.inspector.web.waking import wake_workers
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record
 from fdstore.store.clock import redis_now
@@ -59,7 +58,7 @@ async def kill(request: PageRequest) -> Response:
     inspector = request.inspector
     wants_json = "application/json" in request.http.headers.get("accept", "")
     try:
-        if not inspector.options.may_kill or inspector.connect_to_kill is None:
+        if not inspector.options.may_kill or inspector.connect_to_write is None:
             raise KillRefused()
         process = request.argument("id")
         cancelled = await inspector.within(10.0, lambda: _cancel(inspector, process))
@@ -71,22 +70,11 @@ async def kill(request: PageRequest) -> Response:
 
 
 async def _cancel(inspector: Inspector, process: str) -> tuple[str, ...]:
-    assert inspector.connect_to_kill is not None
-    async with await inspector.connect_to_kill() as store:
+    assert inspector.connect_to_write is not None
+    async with await inspector.connect_to_write() as store:
         done = await store.run(processes.cancel(store.prefix, process))
-    if done.woken:
-        # without a queue, the workers' sweep finds the waiting ancestors
-        with suppress(InvalidArgument, MissingExtra):
-            await asyncio.to_thread(_wake, inspector, done.woken)
+    await wake_workers(inspector, done.woken)
     return done.cancelled
-
-
-def _wake(inspector: Inspector, woken: tuple[str, ...]) -> None:
-    from fdstore.agents.runtime.waker import waker
-
-    wake = waker(inspector.store.url, inspector.store.prefix)
-    for process in woken:
-        wake(process)
 
 
 PAGES = [WebPage("/process/{id}/kill", "kill.html", load)]

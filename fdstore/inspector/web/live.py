@@ -76,9 +76,10 @@ def stream(inspector: Inspector, events: AsyncIterator[bytes]) -> Response:
 
 async def changes(page: WebPage, request: PageRequest) -> AsyncIterator[bytes]:
     """Yield the page whenever its data differ from what the browser shows (`seen`), and when time alone has
-    changed its look; the strip of the store's health whenever that differs (`strip`), and `outage` when Redis
-    is away."""
+    changed its look; the strip of the store's health whenever that differs (`strip`), the count of open
+    questions whenever that does (`asked`), and `outage` when Redis is away."""
     inspector, shown, strip_shown = request.inspector, request.query("seen"), request.query("strip")
+    asked_shown = request.number("asked", inspector.questions)
     is_away, beat_at = False, time.monotonic() + BEAT_S
     look, again_at = None, 0.0
     yield b"retry: 1000\n\n"
@@ -110,6 +111,10 @@ async def changes(page: WebPage, request: PageRequest) -> AsyncIterator[bytes]:
             if strip_shown and health["health_seen"] != strip_shown:
                 yield event("strip", render(inspector.templates, "strip.html", **health))
             strip_shown = health["health_seen"] or strip_shown
+            await inspector.look_at_questions()
+            if inspector.questions != asked_shown:
+                asked_shown = inspector.questions
+                yield event("asked", asked_shown)
         if time.monotonic() > beat_at:
             beat_at = time.monotonic() + BEAT_S
             yield b": still here\n\n"

@@ -16,6 +16,7 @@ from fdstore.inspector.reading.steps import Step, StepOrFold, fold, make_steps
 from fdstore.inspector.web.page import PageRequest, WebPage
 from fdstore.inspector.web.pane import choose, position_in
 from fdstore.inspector.web.pipeline import PipelineGraph, pipeline_of
+from fdstore.inspector.web.question_card import Waiting, waiting_of
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.saved import SavedHere, read_saved
 from fdstore.model.lifecycle import ENDED
@@ -42,7 +43,7 @@ class ProcessPage(Record, frozen=True, kw_only=True, dict=True):
     `earlier` and `later` are where the pages before and after begin (None: there is none). `earlier_calls`
     are calls before this page whose results are in it, by their keys. `at` is the key of the step that the
     pane shows, "" without steps; with `errors_only` the list has only the `errors` steps that failed.
-    `raw`: results are shown as they were sent."""
+    `raw`: results are shown as they were sent. `waiting` are its questions to a person."""
 
     process: ProcessRecord
     outcome: Outcome | None
@@ -62,6 +63,7 @@ class ProcessPage(Record, frozen=True, kw_only=True, dict=True):
     errors_only: bool
     raw: bool
     saved: SavedHere
+    waiting: Waiting
     now_s: float
 
     @cached_property
@@ -136,6 +138,7 @@ async def load(request: PageRequest) -> ProcessPage:
         errors_only=errors_only,
         raw=wants_raw(request),
         saved=await store.run(read_saved(store.prefix, [process_now], tracks)),
+        waiting=await waiting_of(request, process_now),
         now_s=page.now,
     )
 

@@ -8,6 +8,7 @@ so no template can forget it; Jinja then escapes the result for HTML.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -44,6 +45,7 @@ from fdstore.text.quantities import (
     short_number,
 )
 from fdstore.text.selection import fd_id
+from fdstore.text.surrogates import escape_surrogates
 
 MAX_CHARS = 12_000
 """Characters of one text of a conversation that a page has."""
@@ -86,6 +88,8 @@ def page_templates() -> Environment:
         "segment": lambda text: quote(text, safe=""),
         "fd_of": fd_of,
         "clip": clip,
+        "typed": typed,
+        "pretty": pretty,
         "markdown": markdown,
         "cards": make_cards,
         "narrate": narrate,
@@ -135,6 +139,20 @@ def fd_of(text: str) -> str:
     with suppress(InvalidArgument):
         return fd_id(fd) if fd.startswith(("fd:", "ref:")) else ""
     return ""
+
+
+def typed(text: str) -> Markup:
+    r"""Return what a person has typed into a form, for the same form again: exactly.
+
+    >>> typed("<\u200f>")
+    Markup('&lt;\u200f&gt;')
+    """
+    return escape(escape_surrogates(text))
+
+
+def pretty(value: object) -> str:
+    """Return a value as JSON with line breaks, at most `MAX_CHARS` of it."""
+    return escape_surrogates(json.dumps(value, indent=2, ensure_ascii=False)[:MAX_CHARS])
 
 
 CLIP_CHARS, CLIP_LINES = 700, 12

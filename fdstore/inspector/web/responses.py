@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 from starlette.responses import Response
@@ -13,11 +13,15 @@ from starlette.responses import Response
 from fdstore.errors import FDStoreError, StoreUnavailable
 from fdstore.inspector.web.page import PageRequest, WebPage
 from fdstore.inspector.web.rendering import encode, render
+from fdstore.model.people import MAX_NAME_CHARS
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.views.health_rule import level_of
 
-OF_STREAMS = ("seen", "strip")
+OF_STREAMS = ("seen", "strip", "asked")
 """Arguments by which a browser says what it shows when it asks for live updates: links have none of them."""
+
+NAME_COOKIE = "fdstore_name"
+"""The cookie with the name of who answers questions in this browser."""
 
 TRY_AGAIN_S = 2
 """After this time, browsers load the page of an outage again."""
@@ -68,8 +72,18 @@ def context(request: PageRequest, page: WebPage | None, data: Any) -> dict[str, 
         "where": request.store.where,
         "prefix": request.prefix,
         "may_kill": options.may_kill,
+        "may_answer": options.may_answer,
+        "has_export_root": options.export_root is not None,
+        "name": name_in(http.cookies.get(NAME_COOKIE, "")),
+        "questions": request.inspector.questions,
         "has_token": options.token is not None,
     }
+
+
+def name_in(cookie: str) -> str:
+    """Return the name that this browser gave with its last answer; "" without one."""
+    name = unquote(cookie)[:MAX_NAME_CHARS]
+    return name if name.isprintable() else ""
 
 
 class FindingPlace(NamedTuple):

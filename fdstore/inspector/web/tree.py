@@ -8,6 +8,7 @@ from fdstore.agents.runtime.eligibility import explained
 from fdstore.inspector.reading.outcome import Outcome, outcome_of
 from fdstore.inspector.web.compare import OTHERS
 from fdstore.inspector.web.page import ROWS, PageRequest, WebPage
+from fdstore.inspector.web.question_card import Waiting, waiting_of_tree
 from fdstore.inspector.web.saved import SavedHere, read_saved
 from fdstore.inspector.web.timeline import Timeline, Window, make_timeline, with_rows
 from fdstore.inspector.web.whole_tree import WholeTree, order, whole_tree
@@ -24,7 +25,8 @@ class TreePage(Record, frozen=True, kw_only=True):
     next page. `states`, `tokens`, `cost` and `limits` are of `summed` processes of the tree: of all, unless
     it has more than are read for that. `total` is how many can be listed: the questions of a call of a
     program are one, and `asks` is how many of these there are; `live` have not ended. `others` are the trees
-    used last, `saved` is of the processes of the timeline, of which the page shows the part `window`."""
+    used last, `saved` is of the processes of the timeline, of which the page shows the part `window`, and
+    `waiting` are the questions to a person."""
 
     tree: TreeRecord
     root: ProcessRecord | None
@@ -44,6 +46,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     window: Window
     others: tuple[str, ...]
     saved: SavedHere
+    waiting: Waiting
     now_s: float
 
 
@@ -92,6 +95,7 @@ async def load(request: PageRequest) -> TreePage:
         window=window,
         others=tuple(others),
         saved=await store.run(read_saved(store.prefix, in_rows, tracks)),
+        waiting=await waiting_of_tree(request, name),
         now_s=now_s,
     )
 

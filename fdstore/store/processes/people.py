@@ -33,6 +33,7 @@ from fdstore.errors import (
     TooLarge,
     quoted,
 )
+from fdstore.model.lifecycle import ENDED
 from fdstore.model.people import (
     MAX_ANSWER_CHARS,
     MAX_CHOICE_CHARS,
@@ -68,6 +69,8 @@ from fdstore.wire.operation import Batch, Operation, new_op
 from fdstore.wire.scripts import script, text
 
 log = logging.getLogger("fdstore.store")
+
+_ENDED = frozenset(state.encode() for state in ENDED)
 
 MAX_OPEN = 100
 """Open questions that a process may have."""
@@ -322,6 +325,43 @@ def questions_of(prefix: str, process: str) -> Operation[list[Question]]:
     found = [_question(keys, each, reply, program) for each, reply in zip(names, replies, strict=True)]
     now_s = seconds_of(now)
     return [each for each in found if each is not None and each.until > now_s]
+
+
+class AskedQuestion(NamedTuple):
+    """A question, and what became of it: its answer, or the state of its process, which ended without one."""
+
+    question: Question
+    answer: PersonAnswer | None
+    ended: str
+
+
+def asked_question(prefix: str, process: str, number: int) -> Operation[AskedQuestion]:
+    """Return a question of a process, open or not. One round trip. Raises `NotFound`, `DamagedRecord`."""
+    keys, name = process_keys(prefix, process), str(number).encode()
+    state, program, (record, asked, until, answer) = yield [
+        ("HGET", keys.record, "state"),
+        ("HGET", keys.record, "program"),
+        ("HMGET", keys.questions, name, name + b"/asked", name + b"/until", name + b"/answer"),
+    ]
+    if state is None:
+        raise (yield from missing(keys))
+    question = _question(keys, name, [record, asked, until, None], program)
+    if question is None:
+        raise NotFound(f"question {number} of process {process}")
+    found = None
+    if answer is not None:
+        found = decode_record(answer, PersonAnswer, f"the answer to question {number} of process {process}")
+    return AskedQuestion(question, found, text(state) if state in _ENDED else "")
+
+
+def count_open(prefix: str) -> Operation[int]:
+    """Return how many questions are open, of all trees. Two round trips for some hundred trees."""
+    names = yield from tree_names(prefix)
+    count = 0
+    for some in in_pieces(names):
+        counts = yield from replies_or_damage([("ZCARD", TreeKeys(prefix, name).questions) for name in some])
+        count += sum(each for each in counts if isinstance(each, int))
+    return count
 
 
 def problems_of(tree: TreeKeys, members: Sequence[str], ended: Container[str]) -> Operation[dict[str, str]]:

@@ -25,7 +25,7 @@ HURT = (
     "/process/hurt/diff?a=fd:1&b=fd:2",
     *("/process/hurt/fd/1", "/process/hurt/fd/2?q=a&reading=1", "/process/hurt/fd/3", "/process/hurt.1/fd/1"),
 )
-OTHERS = ("/", "/?sort=bytes", "/tree/alpha", "/process/alpha", "/workers", "/health")
+OTHERS = ("/", "/?sort=bytes", "/tree/alpha", "/process/alpha", "/questions", "/workers", "/health")
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from tests.waiting import PATIENCE_S, wait_until
         (["--host", "0.0.0.0", "--token"], "--allow-host"),
         (["--token", "--token-file", "x"], "not both"),
         (["--token-file", "missing.txt"], "no such file"),
-        (["--allow", "write"], "'write' is not 'kill'"),
+        (["--allow", "write"], "'write' is not one of 'kill', 'answer'"),
     ],
 )
 def test_options_that_would_be_unsafe_are_refused(arguments: list[str], said: str) -> None:

@@ -39,10 +39,28 @@ function mergeChildren(now, next) {
   }
   while (at) {
     const following = at.nextSibling;
-    at.remove();
+    if (!keepTyped(at)) at.remove();
     at = following;
   }
 }
+
+// A form in which something was typed stays when its question has gone, and says so.
+const typedForms = new WeakSet();
+
+function keepTyped(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return false;
+  const forms = [node, ...node.querySelectorAll("form.answering")].filter((each) => typedForms.has(each));
+  for (const form of forms) {
+    form.querySelector(".gone").hidden = false;
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+  }
+  return forms.length > 0;
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form.answering");
+  if (form && event.target.name !== "as") typedForms.add(form);
+});
 
 // Ages go on while the data do not change: `data-at` is a time by the clock of Redis, in seconds, `data-from` the
 // begin of what goes on; `data-now` of the page is when it was made. The texts are those of `ago` and `duration` in
@@ -133,6 +151,8 @@ function followLive(main) {
     url.searchParams.set("seen", main.dataset.seen);
     const strip = document.getElementById("strip");
     if (strip) url.searchParams.set("strip", strip.dataset.seen);
+    const asked = document.querySelector("#questions .asked");
+    if (asked) url.searchParams.set("asked", asked.dataset.asked);
     events = new EventSource(url);
     events.onopen = () => { sign.hidden = false; warn(""); };
     events.addEventListener("page", (message) => {
@@ -152,6 +172,12 @@ function followLive(main) {
       const next = new DOMParser().parseFromString(JSON.parse(message.data), "text/html").getElementById("strip");
       const strip = document.getElementById("strip");
       if (strip && next) merge(strip, next);
+    });
+    events.addEventListener("asked", (message) => {
+      if (!asked) return;
+      asked.dataset.asked = message.data;
+      asked.hidden = message.data === "0";
+      asked.firstChild.data = Number(message.data).toLocaleString("en");
     });
     events.addEventListener("outage", (message) => warn(JSON.parse(message.data)));
     events.addEventListener("gone", (message) => { warn(JSON.parse(message.data)); hush(); });
