@@ -22,7 +22,7 @@ from fdstore.model.records import ProcessRecord, Record
 
 MAX_ROWS = 60
 
-LAYERS: tuple[SpanKind, ...] = ("unread", "processes", "queue", "answer", "call", "loss", "retry")
+LAYERS: tuple[SpanKind, ...] = ("unread", "processes", "person", "queue", "answer", "call", "loss", "retry")
 """The kinds of spans in the order in which they are drawn."""
 
 STEPS_S = (

@@ -2,6 +2,7 @@
 
     queue       it waited for a worker: until its first attempt, or after its worker was lost
     processes   it waited for other processes, and its slot was free
+    person      it waited for a person, likewise
     answer      the model answered
     call        a tool ran; red if that failed
     loss retry  marks without a length: a worker that was lost, a failed try of the model
@@ -24,13 +25,13 @@ from fdstore.inspector.reading.build_entries import EntryBuilder
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.inspector.reading.narrate import narrate
 from fdstore.inspector.web.context_growth import ContextGrowth
-from fdstore.model.lifecycle import ENDED
+from fdstore.model.lifecycle import ENDED, PERSON
 from fdstore.model.records import ProcessRecord, Record
 from fdstore.store.processes.losses import HOW_LOST, Loss
 from fdstore.text.quantities import format_count
 from fdstore.text.tokens import estimate_tokens
 
-SpanKind = Literal["queue", "processes", "answer", "call", "loss", "retry", "unread"]
+SpanKind = Literal["queue", "processes", "person", "answer", "call", "loss", "retry", "unread"]
 
 MAX_SPANS = 80
 """Spans of one row."""
@@ -46,6 +47,7 @@ ROUNDING_S = 0.002
 PLURALS: dict[SpanKind, str] = {
     "queue": "waits for a worker",
     "processes": "waits for other processes",
+    "person": "waits for a person",
     "answer": "answers",
     "call": "calls",
     "loss": "lost workers",
@@ -177,6 +179,8 @@ class Track:
             self._attempt_at, self._losses = at, entry.losses
             if entry.before == "loss":
                 yield self._span(entry, "loss", f"lost; attempt {entry.number}", at, at)
+        if entry.facts.people and entry.duration_s is not None:
+            self._waited_for_person(at - entry.duration_s)
         bar = narrate(entry).span
         if bar is not None and bar.took_s is not None:
             yield self._span(entry, bar.kind, bar.label, at - bar.took_s, at)
@@ -191,6 +195,16 @@ class Track:
             yield self._span(entry, "processes", "waited for other processes", began, at)
         else:
             yield self._span(entry, "queue", "waited for a worker", began, at)
+
+    def _waited_for_person(self, since: float) -> None:
+        """Note that the waits from then on were for a person: the result of their call says so."""
+        for number in range(len(self._spans) - 1, -1, -1):
+            span = self._spans[number]
+            if span.at < since - ROUNDING_S:
+                break
+            if span.kind == "processes":
+                told = {"kind": "person", "label": "waited for a person"}
+                self._spans[number] = msgspec.structs.replace(span, **told)
 
     def _span(
         self, entry: ConversationEntry, kind: SpanKind, label: str, at: float, until: float | None
@@ -244,7 +258,10 @@ class Track:
         since = max(last_at, self.claimed_at or 0.0)
         match process.state:
             case "waiting":
-                yield now("processes", "waits for other processes", last_at)
+                if PERSON in process.waiting_for:
+                    yield now("person", "waits for a person", last_at)
+                else:
+                    yield now("processes", "waits for other processes", last_at)
                 for call in calls:
                     yield self._span(call, "call", call.tool, call.at or last_at, None)
             case "running" if calls:

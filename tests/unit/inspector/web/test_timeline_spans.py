@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from fdstore.agents.loop.conversation import Assistant, Result, encode_entry
 from fdstore.agents.loop.record_facts import AttemptFacts, RecordFacts, add_facts
+from fdstore.elements.facts import ResultFacts
+from fdstore.elements.kinds import PersonReply
 from fdstore.inspector.web.timeline import TimelineRow
 from fdstore.inspector.web.timeline_spans import MAX_KEPT, MAX_SPANS, TimelineSpan, Track, merge
 from fdstore.model.records import ProcessRecord
@@ -111,6 +113,22 @@ def test_a_process_whose_children_ended_is_in_the_queue_until_it_is_claimed_agai
         ("queue", "waited for a worker", 170, 180),
         ("call", "spawn, in progress", 180, None),
     ]
+
+
+def test_a_wait_for_a_person_is_apart_from_those_for_processes() -> None:
+    reply = ResultFacts(people=(PersonReply(who="ann", approved=True, tool="deploy"),))
+    answered = encode_entry(Result(call="t0", content="done", facts=reply))
+    records = [
+        *(TASK, answer(110, "spawn", attempt=attempt(1, 101)), result(130, "t0", 20)),
+        answer(141, "deploy", attempt=attempt(2, 130, "wait")),
+        add_facts(answered, RecordFacts(at_ms=500_000, attempt=attempt(3, 499, "wait"))).encode(),
+    ]
+
+    found = [each for each in spans(process("running"), *records) if each[0] in ("processes", "person")]
+
+    assert found == [("person", "waited for a person", 141, 499)]
+    now = process("waiting", waiting_for=["person"])
+    assert ("person", "waits for a person", 141, None) in spans(now, *records[:4])
 
 
 def test_a_lost_process_is_in_the_queue_since_its_last_record() -> None:
