@@ -17,7 +17,7 @@ from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
 from fdstore.files.documents import convert
 from fdstore.files.unpacking import UnpackLimits
-from fdstore.hosts.mcp import resources, toolsets, updates
+from fdstore.hosts.mcp import questions, resources, toolsets, updates
 from fdstore.http import connections
 from fdstore.inspector.web import descriptor_data, diff, readable_text, rendering, timeline_spans
 from fdstore.model.fields import said_of
@@ -146,6 +146,7 @@ NUMBERS: dict[str, float] = {
     "lost_lease_s": leases.LEASE_S / 2,
     "max_turns": Limits().max_turns,
     "mcp_programs_at_once": toolsets.PROGRAMS_AT_ONCE,
+    "mcp_question_chars": questions.MAX_SHOWN_CHARS,
     "mcp_updates_every_s": updates.EVERY_S,
     "nearly_full_percent": check.NEARLY_FULL * 100,
     "one_trip_kb": staging.SEND_BYTES / 1000,

@@ -35,7 +35,7 @@ THREADS = 32
     multiple=True,
     default=["read,write"],
     show_default="read,write",
-    help="What callers may do, of read, write, pipe, export, python; repeatable.",
+    help="What callers may do, of read, write, pipe, export, python, answer; repeatable.",
 )
 @click.option("--export-root", metavar="DIR", help="With export: directory below which files are written.")
 @click.option("--put-root", metavar="DIR", help="Directory below which put_fd may store files.")
@@ -86,7 +86,8 @@ def mcp(
 
     The model of the host gets the tools read_fd, search_fd and list_fds, with write also put_fd, write_fd and
     close_fd, with export fd_to_file, with pipe also pipe, wait and kill, with python run_python: code of the
-    model over all texts of the process, which needs the extra [python].
+    model over all texts of the process, which needs the extra [python]. With answer the person at a host that
+    shows forms answers the questions of agents of the process's tree; its model sees none of them.
 
     With --http any number of hosts use one server. Those on other machines need tokens (`fdstore token`); put
     a proxy with TLS before it.

@@ -41,7 +41,7 @@ TABLE = Table(
     multiple=True,
     default=["read"],
     show_default="read",
-    help="With add: what it permits, of read, write, pipe, export, python; repeatable.",
+    help="With add: what it permits, of read, write, pipe, export, python, answer; repeatable.",
 )
 @click.option("--expires", type=DURATION, metavar="TIME", help="With add: as 12h or 30d. [default: never]")
 def token(

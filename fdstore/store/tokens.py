@@ -24,7 +24,7 @@ from fdstore.store.keys import check_process
 from fdstore.store.record_format import decode_moment, decode_record, decoding, show_bytes
 from fdstore.wire.operation import Operation
 
-Permission = Literal["read", "write", "pipe", "export", "python"]
+Permission = Literal["read", "write", "pipe", "export", "python", "answer"]
 
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 

@@ -19,6 +19,7 @@ from fdstore.hosts.mcp.access import Access
 from fdstore.hosts.mcp.calls import Report, call_tool
 from fdstore.hosts.mcp.prompts import complete, get_prompt, list_prompts
 from fdstore.hosts.mcp.protocol_errors import as_protocol_errors
+from fdstore.hosts.mcp.questions import Elicitations
 from fdstore.hosts.mcp.resources import list_resources, list_templates, read_resource
 from fdstore.hosts.mcp.tool_list import HostTool, by_name, list_tools
 from fdstore.hosts.mcp.toolsets import OpenToolset, Toolsets
@@ -54,7 +55,7 @@ def build_server(
     """
     toolsets = OpenToolset(tools) if isinstance(tools, Toolset) else tools
     hosts = by_name(host_tools)
-    updates = Updates(toolsets)
+    updates, questions = Updates(toolsets), Elicitations(toolsets)
 
     def access_of(context: RequestContext) -> Access:
         return toolsets.default if find_access is None else find_access(context)
@@ -63,7 +64,9 @@ def build_server(
         context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         with as_protocol_errors():
-            listed = list_tools(toolsets, access_of(context))
+            access = access_of(context)
+            questions.begin(access, context.session)
+            listed = list_tools(toolsets, access)
         return types.ListToolsResult(tools=listed + [tool.described() for tool in hosts.values()])
 
     async def on_call_tool(
@@ -71,6 +74,7 @@ def build_server(
     ) -> types.CallToolResult:
         with as_protocol_errors():
             access = access_of(context)
+        questions.begin(access, context.session)
         arguments, report = params.arguments or {}, _report_of(context)
         return await call_tool(toolsets, hosts, access, params.name, arguments, report)
 
@@ -137,6 +141,7 @@ def build_server(
             connecting.cancel()
             await asyncio.wait([connecting])
             await updates.close()
+            await questions.close()
             await toolsets.close()
 
     fresh = CacheHint(ttl_ms=LISTS_FRESH_MS)

@@ -173,7 +173,8 @@ class OpenToolset(Toolsets):
         async def connected() -> Store:
             return tools.process.store
 
-        super().__init__(connected, Access(process=tools.process.id, permissions=frozenset(PERMISSIONS)))
+        permissions = frozenset(PERMISSIONS) - {"answer"}
+        super().__init__(connected, Access(process=tools.process.id, permissions=permissions))
         self._tools = tools
 
     async def toolset(self, access: Access | None = None) -> Toolset:

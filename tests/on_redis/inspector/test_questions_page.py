@@ -82,6 +82,8 @@ def test_one_click_leads_to_the_call_in_the_conversation(get: Get, asking: Proce
 
     assert (found.status_code, found.headers["location"]) == (303, "/process/triage.1?at=2-1#pane")
     assert unknown.headers["location"] == "/process/triage.1#last"
+    of_code = get("/process/triage.1/call?key=t1/5")
+    assert of_code.headers["location"] == found.headers["location"]
 
 
 @pytest.mark.parametrize("origin", [None, "null", "http://evil.example"])
