@@ -5,6 +5,7 @@
       execute_tool NAME         one tool call
         fdstore OPERATION       one operation on the store, however many commands it has
         invoke_agent PROGRAM    an attempt at a child that the tool started, on any worker
+        events                  fdstore.question.asked, fdstore.question.answered: of a person
 
 A process and all its descendants share one trace, on any worker: the record of a process has the
 `traceparent` of what created it, and that of its last attempt. A later attempt is a new span of that
@@ -118,6 +119,20 @@ def add(opened: Span | None, **attributes: str | int | float | bool | tuple[str,
                 if value is not None
             }
         )
+
+
+def question(number: int, *, how: str = "", door: str = "", waited_s: float = 0.0) -> None:
+    """Add to the current span that a question waits for a person, or `how` it ended: "answer", "timeout" or
+    "withdrawn", after so many seconds. Neither its text nor who answered is told."""
+    if tracer is None:
+        return
+    from opentelemetry import trace
+
+    told: Attributes = {"fdstore.question": number}
+    if how:
+        told = {**told, "fdstore.answer": how, "fdstore.door": door or None, "fdstore.waited_s": waited_s}
+    name = "fdstore.question.answered" if how else "fdstore.question.asked"
+    trace.get_current_span().add_event(name, _present(told))
 
 
 def invoke_agent(

@@ -31,6 +31,7 @@ from fdstore.store.contents.resolving import content_info
 from fdstore.store.processes import people
 from fdstore.store.processes.people import Asked, StoredQuestion
 from fdstore.store.record_format import decoding
+from fdstore.telemetry import tracing
 from fdstore.text.quantities import duration
 from fdstore.text.selection import selector
 from fdstore.wire.operation import Disk, Operation
@@ -85,9 +86,13 @@ def ask_question(
 
 def _settled(context: Context, asked: Asked) -> Settled | Started:
     """Return a question with its answer, or what its call waits for."""
+    seconds = context.people.timeout_s
     if asked.answer is None:
-        seconds = context.people.timeout_s
+        tracing.question(asked.number)
         return Started((), asked.until, seconds, resumes=True, questions=(asked.number,))
+    answer = asked.answer
+    waited_s = max(0.0, answer.at_ms / 1000 - (asked.until - seconds))
+    tracing.question(asked.number, how=answer.how, door=answer.door, waited_s=round(waited_s, 3))
     if asked.answer.how == "timeout" and context.people.on_timeout == "fail":
         raise NobodyAnswered("an answer", context.people.timeout_s, asked.number)
     return Settled(asked.number, asked.answer)
