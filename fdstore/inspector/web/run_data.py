@@ -18,6 +18,7 @@ from fdstore.inspector.web.run_links import RunLinks
 from fdstore.inspector.web.saved import SavedHere
 from fdstore.inspector.web.timeline import Timeline, Window
 from fdstore.inspector.web.timeline_spans import MAX_LABEL_CHARS
+from fdstore.model.lifecycle import PERSON
 from fdstore.model.records import Descriptor, ProcessRecord, Record, TokenUsage, Unreadable
 from fdstore.text.quantities import format_count
 from fdstore.text.redaction import MARK, Redactor
@@ -102,7 +103,7 @@ class RunTexts:
             shown,
             id=self._links.name(process.id),
             parent=process.parent and self._name(process.parent),
-            waiting_for=tuple(map(self._name, process.waiting_for)),
+            waiting_for=tuple(each if each == PERSON else self._name(each) for each in process.waiting_for),
         )
 
     def line(self, text: str) -> str:

@@ -159,14 +159,14 @@ def test_a_long_text_is_cut_after_it_was_redacted():
 def test_a_name_of_a_process_that_matches_hides_all_of_them_and_links_still_lead_there():
     members = [
         ROOT,
-        msgspec.structs.replace(ROOT, id="triage.1", parent="triage", waiting_for=("triage.1.2",)),
+        msgspec.structs.replace(ROOT, id="triage.1", parent="triage", waiting_for=("triage.1.2", "person")),
     ]
     redactor = Redactor(["tri"])
     links = RunLinks("triage", members, redactor)
 
     shown = RunTexts(redactor, links).process(members[1])
 
-    assert (shown.id, shown.parent, shown.waiting_for) == (f"{MARK}.1", MARK, (f"{MARK}.1.2",))
+    assert (shown.id, shown.parent, shown.waiting_for) == (f"{MARK}.1", MARK, (f"{MARK}.1.2", "person"))
     assert [links.process(each) for each in (shown.id, MARK, f"{MARK}.1.2")] == ["#p-run.1", "#p-run", ""]
     links.hold(shown.id, ["fd:3", "name:a", "name:a"])
     assert [links.descriptor(shown.id, fd) for fd in ("fd:3", "name:a", "fd:4")] == [
