@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from fdstore.files.documents.parts import Parts, resolve
-from fdstore.files.documents.writing import TextWriter, Unreadable
+from fdstore.files.documents.writing import NoText, TextWriter
 
 _BLOCKS = (
     "address article aside blockquote body br caption center dd div dl dt figcaption figure footer form",
@@ -22,7 +22,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def read(file: BinaryIO, writer: TextWriter) -> None:
-    """Write the text of a book. Raises `Unreadable`."""
+    """Write the text of a book. Raises `NoText`."""
     parts = Parts(file)
     package = _package(parts)
     chapters = 0
@@ -37,8 +37,8 @@ def read(file: BinaryIO, writer: TextWriter) -> None:
             reader.feed(decoder.decode(b"", final=True))
         except UnicodeDecodeError as error:
             if ENCRYPTION in parts:
-                raise Unreadable("encrypted", "it is encrypted: its seller has locked it") from error
-            raise Unreadable("damaged", f"its chapter {path:.80} is not UTF-8") from error
+                raise NoText("encrypted", "it is encrypted: its seller has locked it") from error
+            raise NoText("damaged", f"its chapter {path:.80} is not UTF-8") from error
         reader.close()
         if lines := reader.lines():
             chapters += 1
@@ -55,7 +55,7 @@ def _package(parts: Parts) -> str:
 
     parts.parse("META-INF/container.xml", start)
     if not found:
-        raise Unreadable("damaged", "it does not say where its chapters are listed")
+        raise NoText("damaged", "it does not say where its chapters are listed")
     return found[0]
 
 

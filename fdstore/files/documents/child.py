@@ -13,7 +13,7 @@ import resource
 import sys
 from importlib import import_module
 
-from fdstore.files.documents.writing import TextWriter, Unreadable
+from fdstore.files.documents.writing import NoText, TextWriter
 
 MAX_SAID_CHARS = 300
 
@@ -38,7 +38,7 @@ def main(reader: str, report: int, memory_bytes: int, cpu_s: int, text_bytes: in
         read(sys.stdin.buffer, writer)
         writer.flush()
         sys.stdout.buffer.flush()
-    except Unreadable as error:
+    except NoText as error:
         problem, said = error.problem, error.said
     except MemoryError:
         problem = "memory"

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 from xml.parsers import expat
 
-from fdstore.files.documents.writing import Unreadable
+from fdstore.files.documents.writing import NoText
 
 CHUNK_BYTES = 1 << 16
 
@@ -34,7 +34,7 @@ class Parts:
         try:
             self._archive = zipfile.ZipFile(file)
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise Unreadable("damaged", f"it is damaged: {error}") from error
+            raise NoText("damaged", f"it is damaged: {error}") from error
         self._names = set(self._archive.namelist())
 
     def __contains__(self, path: str) -> bool:
@@ -47,7 +47,7 @@ class Parts:
         end: Callable[[str], None] | None = None,
         text: Callable[[str], None] | None = None,
     ) -> None:
-        """Call these with the names of elements, their attributes and texts. Raises `Unreadable`."""
+        """Call these with the names of elements, their attributes and texts. Raises `NoText`."""
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartElementHandler = lambda name, given: start(
@@ -63,18 +63,18 @@ class Parts:
                 parser.Parse(block, False)
             parser.Parse(b"", True)
         except expat.ExpatError as error:
-            raise Unreadable("damaged", f"its part {path:.80} is damaged: {error}") from error
+            raise NoText("damaged", f"its part {path:.80} is damaged: {error}") from error
 
     def blocks(self, path: str) -> Iterator[bytes]:
-        """Yield a part in pieces. Raises `Unreadable`."""
+        """Yield a part in pieces. Raises `NoText`."""
         try:
             with self._archive.open(path) as part:
                 while block := part.read(CHUNK_BYTES):
                     yield block
         except KeyError as error:
-            raise Unreadable("damaged", f"it has no part {path:.80}") from error
+            raise NoText("damaged", f"it has no part {path:.80}") from error
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
-            raise Unreadable("damaged", f"its part {path:.80} is damaged: {error}") from error
+            raise NoText("damaged", f"its part {path:.80} is damaged: {error}") from error
 
     def relations(self, path: str) -> dict[str, Relation]:
         """Return what a part refers to, by ids; of "" the whole document."""
@@ -119,4 +119,4 @@ def _attribute(name: str) -> str:
 
 
 def _refuse_entities(*_: object) -> None:
-    raise Unreadable("damaged", "it declares entities, which no document of this kind has")
+    raise NoText("damaged", "it declares entities, which no document of this kind has")

@@ -15,20 +15,20 @@ from typing import Any, BinaryIO
 import python_calamine as calamine
 
 from fdstore.files.documents.parts import Parts
-from fdstore.files.documents.writing import TextWriter, Unreadable
+from fdstore.files.documents.writing import NoText, TextWriter
 
 MANIFEST = "META-INF/manifest.xml"
 
 
 def read(file: BinaryIO, writer: TextWriter) -> None:
-    """Write the values of a workbook. Raises `Unreadable`."""
+    """Write the values of a workbook. Raises `NoText`."""
     if _has_password(Parts(file)):
-        raise Unreadable("encrypted", "it is encrypted, and has a password")
+        raise NoText("encrypted", "it is encrypted, and has a password")
     file.seek(0)
     try:
         workbook = calamine.CalamineWorkbook.from_filelike(file)
     except calamine.CalamineError as error:
-        raise Unreadable("damaged", f"it is damaged: {error}") from error
+        raise NoText("damaged", f"it is damaged: {error}") from error
     for sheet in workbook.sheets_metadata:
         hidden = "" if sheet.visible == calamine.SheetVisibleEnum.Visible else " (hidden)"
         is_table = sheet.typ == calamine.SheetTypeEnum.WorkSheet
@@ -39,7 +39,7 @@ def read(file: BinaryIO, writer: TextWriter) -> None:
             table = workbook.get_sheet_by_name(sheet.name)
             rows = table.iter_rows()
         except calamine.CalamineError as error:
-            raise Unreadable("damaged", f"its sheet {sheet.name!r:.80} is damaged: {error}") from error
+            raise NoText("damaged", f"its sheet {sheet.name!r:.80} is damaged: {error}") from error
         left = [""] * (table.start[1] if table.start else 0)  # columns before the first that is used
         for row in rows:
             writer.text(line_of([*left, *row]))

@@ -11,7 +11,7 @@ from fdstore.files.documents.writing import TextWriter
 
 
 def read(file: BinaryIO, writer: TextWriter) -> None:
-    """Write the text of a presentation. Raises `Unreadable`."""
+    """Write the text of a presentation. Raises `NoText`."""
     parts = Parts(file)
     main = parts.main("ppt/presentation.xml")
     ids: list[str] = []

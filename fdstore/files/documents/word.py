@@ -21,7 +21,7 @@ _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
 def read(file: BinaryIO, writer: TextWriter) -> None:
-    """Write the text of a document. Raises `Unreadable`."""
+    """Write the text of a document. Raises `NoText`."""
     parts = Parts(file)
     main = parts.main("word/document.xml")
     related = {each.kind: each.target for each in parts.relations(main).values()}

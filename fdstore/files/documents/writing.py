@@ -13,7 +13,7 @@ MARK = re.compile(r"\[(?:(?:page|slide|chapter) [0-9]|sheet |notes of slide [0-9
 Problem = Literal["damaged", "encrypted", "no text"]
 
 
-class Unreadable(Exception):
+class NoText(Exception):
     """A document cannot be read as text: of which sort the problem is, and what is so."""
 
     def __init__(self, problem: Problem, said: str) -> None:
