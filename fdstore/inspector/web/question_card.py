@@ -120,7 +120,7 @@ async def _card(request: PageRequest, question: Question, room: int) -> Question
     store = request.store
     handle = ProcessHandle(process_keys(store.prefix, question.process), TreeLimits())
     edited = "" if question.kind == "question" else written(question.arguments)
-    named = [] if question.fd is None else [question.fd]
+    named: list[str | int] = [] if question.fd is None else [question.fd]
     if question.kind == "approval" and question.tool in BUILT_IN:
         named += [
             each
