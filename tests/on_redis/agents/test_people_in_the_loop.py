@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fdstore
 from fdstore.agents.loop.launch import launch_root
 from fdstore.agents.loop.program_limits import Limits
 from fdstore.agents.loop.program_loader import Bundle, Program
 from fdstore.client import Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.model.lifecycle import ENDED
 from fdstore.results.people_config import PeopleSection
 from fdstore.store.processes import leases, processes
 from fdstore.testing import Turn, call, say, turn
 from fdstore.wire._sync.runner import Runner
-from tests.on_redis.running_agents import SMALL, Agents, AgentsOf, Crashed, CrashingStore, ran, tool
+from tests.on_redis.running_agents import SMALL, Agents, AgentsOf, Crashed, CrashingStore, ran, running, tool
 from tests.stored_keys import Stored, check_keys
 
 Execute = Callable[..., Any]
@@ -436,3 +439,29 @@ def test_waiting_agents_hold_no_slot_and_cost_little(
     assert {member.worker for member in store.processes()} == {None}
     for tree in sizes:
         store.drop_tree(tree, kill=True)
+
+
+def test_an_answer_after_a_crash_of_worker_and_redis_is_the_same(tmp_path: Path) -> None:
+    made = turn(QUESTION, call("echo", words="deploy", id="toolu_1"))
+    with (
+        PrivateServer({"appendonly": "yes", "appendfsync": "always"}, port=True) as server,
+        fdstore.connect(server.url) as store,
+        running(store, [made, say("Done.")], tmp_path) as agents,
+    ):
+        launch(agents, PeopleSection(ask=True, approve=("echo",)))
+        assert agents.attempt("solo") == "waiting"
+        before = store.questions()
+
+        server.kill()
+        server.restart()
+        assert store.questions() == before
+        store.answer("solo", question=2, approve=True, by="ann")
+        server.kill()
+        server.restart()
+        assert agents.attempt("solo") == "waiting"
+        store.answer("solo", "red", question=1, by="ann")
+        assert agents.attempt("solo") == "ended"
+
+        assert ran == ["deploy"]
+        assert [each.is_error for each in agents.results()] == [False, False]
+        assert agents.record().state == "exited"
