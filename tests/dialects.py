@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from fdstore.model.providers import DEFAULT_PROVIDER, PROVIDERS
 from tests.thorough import thorough
 
 if TYPE_CHECKING:
@@ -18,47 +18,44 @@ if TYPE_CHECKING:
 
 
 class DialectUnderTest(NamedTuple):
-    """The client of an API, whose SDK is imported where it is used, the path of its base URL, and its
-    variables."""
+    """A provider whose API is not that of another: the path of its base URL, and its variables."""
 
     provider: str
-    module: str
-    name: str
     path: str
     key_name: str
     url_name: str
 
     def client(self, server: str, **settings: Any) -> Model:
-        """Return a client of the server at this address."""
-        module = import_module(f"fdstore.agents.loop.models.{self.module}")
-        model: Model = getattr(module, self.name)(base_url=server + self.path, **settings)
-        return model
+        """Return a client of the server at this address. Imports its SDK."""
+        from fdstore.agents.loop.models.providers import open_class
+
+        return open_class(self.provider)(base_url=server + self.path, **settings)
+
+    def in_program(self) -> str:
+        """Return the line of `[model]` that names it."""
+        return f'provider = "{self.provider}"\n'
 
 
-_OPENAI = ("/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL")
-_ANTHROPIC = ("", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 DIALECTS = {
-    each.provider: each
-    for each in (
-        DialectUnderTest("anthropic", "anthropic", "AnthropicModel", *_ANTHROPIC),
-        DialectUnderTest("openai", "openai_chat", "OpenAIChatModel", *_OPENAI),
-        DialectUnderTest("openai-responses", "openai_responses", "OpenAIResponsesModel", *_OPENAI),
-    )
+    name: DialectUnderTest(name, "/v1" if row.versioned else "", row.keys[0], row.url)
+    for name, row in PROVIDERS.items()
+    if name == DEFAULT_PROVIDER or row.versioned
 }
 
+_OTHERS = [name for name in DIALECTS if name != DEFAULT_PROVIDER]
 _WHY = "what the Messages API holds, with another API"
 every_dialect = pytest.mark.parametrize(
     "dialect",
-    ["anthropic", *thorough(_WHY, "openai"), *thorough(_WHY, "openai-responses")],
+    [DEFAULT_PROVIDER, *thorough(_WHY, *_OTHERS)],
     indirect=True,
 )
 """Runs a test, or those of a module as its `pytestmark`, with each API."""
 
-every_openai = pytest.mark.parametrize("dialect", ["openai", "openai-responses"], indirect=True)
+every_openai = pytest.mark.parametrize("dialect", _OTHERS, indirect=True)
 
 
 class _Current:
-    dialect = DIALECTS["anthropic"]
+    dialect = DIALECTS[DEFAULT_PROVIDER]
 
 
 def current() -> DialectUnderTest:

@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from fdstore.agents.loop.launch import launch_root
-from fdstore.agents.loop.models.anthropic import AnthropicModel
+from fdstore.agents.loop.models.base import Model
+from fdstore.agents.loop.models.providers import open_class
 from fdstore.agents.loop.program_loader import load
 from fdstore.agents.runtime.run_process import run_process
 from fdstore.client import Process, Store
 from fdstore.files.permissions import Permissions
+from fdstore.model.model_servers import ModelServer
+from fdstore.model.providers import DEFAULT_PROVIDER, PROVIDERS
 from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.testing.requests import Request, ToolResult
@@ -87,15 +90,24 @@ def run_agent(
 
     `program` is the path of a program file, `script` that of `ScriptedModel`: answers, a function of
     requests, or a mapping from a text in the system prompt to either of them, for trees of several programs.
+    It plays whichever provider a program names, in that one's API.
 
     Raises `InvalidProgram`, `InvalidArgument`, and what a script's own function raises.
     """
     bundle = load(program)
     threads: list[threading.Thread] = []
-    with (
-        ScriptedModel(script) as model,
-        closing(AnthropicModel(api_key=model.api_key, base_url=model.base_url)) as client,
-    ):
+    with ScriptedModel(script) as model, ExitStack() as open_clients:
+        clients: dict[str, Model] = {}
+        opening = threading.Lock()
+
+        def client_for(server: ModelServer) -> Model:
+            api = server.provider if PROVIDERS[server.provider].versioned else DEFAULT_PROVIDER
+            with opening:
+                if api not in clients:
+                    url = model.openai_base_url if PROVIDERS[api].versioned else model.base_url
+                    client = open_class(api)(api_key=model.api_key, base_url=url)
+                    clients[api] = open_clients.enter_context(closing(client))
+                return clients[api]
 
         def start(process: str) -> None:
             thread = threading.Thread(target=run, args=(process,), name=process, daemon=True)
@@ -107,7 +119,7 @@ def run_agent(
                 store,
                 process,
                 worker=WORKER,
-                model=lambda _: client,
+                model=client_for,
                 wake=start,
                 permissions=permissions or Permissions(),
                 own=bundle if process == root.id else None,

@@ -12,12 +12,14 @@ from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.store.processes.process_records import ProcessAnswer
+from tests.dialects import current
 
 
 def write_program(folder: Path, name: str, sections: str = "") -> Path:
     """Write the program `name`, whose model is scripted and whose prompt is "You are NAME."."""
     path = folder / f"{name}.toml"
-    prompt = f'[model]\nname = "scripted"\n[prompt]\nsystem = "You are {name.upper()}."\n'
+    model = f'[model]\nname = "scripted"\n{current().in_program()}'
+    prompt = f'{model}[prompt]\nsystem = "You are {name.upper()}."\n'
     path.write_text(prompt + sections)
     return path
 

@@ -13,12 +13,14 @@ from tests.chaos.agents import answer_of, launch, write_program
 from tests.chaos.conftest import Faults
 from tests.chaos.history import Observer, Takeovers, check_tree
 from tests.chaos.worker_pool import WorkerPool
+from tests.dialects import every_dialect
 from tests.waiting import PATIENCE_S, wait_until
 
 KILLS = 3
 LONGEST_PAUSE_S = 1.0
 
 
+@every_dialect
 def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
     seed: int, store: Store, worker_pool: WorkerPool, tmp_path: Path
 ) -> None:
@@ -39,6 +41,7 @@ def test_a_tree_whose_workers_are_killed_gives_the_same_answer(
     observer.check_nothing_lost(root.id)
 
 
+@every_dialect
 def test_a_tool_that_must_not_repeat_runs_once_even_if_its_worker_dies_during_the_call(
     store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:

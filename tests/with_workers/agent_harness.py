@@ -20,6 +20,7 @@ from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.processes import journal, process_records, waiting
 from fdstore.testing import Request, ScriptedModel
+from tests.dialects import current
 from tests.worker_process import WorkerProcess
 
 Replies = Callable[[Request], Any]
@@ -77,7 +78,7 @@ class AgentHarness:
         path = self.folder / f"{name}.toml"
         linked = "\n".join(f'{link} = "{link}.toml"' for link in links.split())
         path.write_text(
-            f'[model]\nname = "any"\n[prompt]\nsystem = "You are {name.upper()}."\n'
+            f'[model]\nname = "any"\n{current().in_program()}[prompt]\nsystem = "You are {name.upper()}."\n'
             f'[tools]\nenabled = {tools.split()}\npython = ["agent_tools:lines", "agent_tools:own_process"]\n'
             f"[linked_programs]\n{linked}\n{more}"
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fdstore.testing import Request, call, say, slow
+from tests.dialects import every_dialect
 from tests.elements import elements
 from tests.waiting import PATIENCE_S
 from tests.with_workers.agent_harness import AgentHarness
@@ -33,6 +34,7 @@ def forking(
     return script
 
 
+@every_dialect
 def test_forks_run_concurrently_and_answer_in_prompt_order(shared_harness: AgentHarness) -> None:
     shared_harness.program("root", tools="read_fd fork")
     together = threading.Barrier(3)

@@ -15,6 +15,7 @@ from fdstore.agents.loop.program_loader import load
 from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, call, say, slow, turn
+from tests.dialects import every_dialect
 from tests.waiting import PATIENCE_S, stretched, wait_until
 from tests.with_workers.agent_harness import SPAWN, AgentHarness, Replies, spawner
 from tests.worker_process import WorkerProcess
@@ -26,6 +27,7 @@ NEVER = slow(say("Too late."), 600)
 # what runs when
 
 
+@every_dialect
 def test_children_nested_to_any_depth_run_on_one_worker_slot(harness: AgentHarness) -> None:
     harness.program("link", tools="spawn", links="link")
 
