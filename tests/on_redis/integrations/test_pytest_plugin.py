@@ -9,6 +9,7 @@ import pytest
 import fdstore
 import fdstore.aio
 from fdstore.testing import Request, call, fail, say
+from tests.dialects import current, every_dialect
 
 READER = """
 [model]
@@ -44,10 +45,12 @@ def program(tmp_path: Path) -> Path:
     """A program that reads a log."""
     lines = "".join(f"line {number} of the build\n" for number in range(1, 5001))
     (tmp_path / "build.log").write_text(lines)
-    (tmp_path / "reader.toml").write_text(READER)
+    named = f'name = "any"\n{current().in_program()}'
+    (tmp_path / "reader.toml").write_text(READER.replace('name = "any"\n', named))
     return tmp_path / "reader.toml"
 
 
+@every_dialect
 def test_an_agent_runs_and_what_it_was_shown_is_known(fdstore_agent, program: Path) -> None:
     run = fdstore_agent(program, [call("read_fd", fd="fd:1#L120"), say("done")], "What is line 120?")
 
@@ -62,6 +65,7 @@ def test_an_agent_runs_and_what_it_was_shown_is_known(fdstore_agent, program: Pa
         run.assert_not_shown("line 120")
 
 
+@every_dialect
 def test_a_tree_runs_without_workers(fdstore_agent, program: Path) -> None:
     (program.parent / "lead.toml").write_text(LEAD)
 
