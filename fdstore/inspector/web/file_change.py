@@ -27,7 +27,9 @@ from fdstore.text.line_diff import find_changes, group_hunks, hunk_heading
 from fdstore.text.line_digests import LineDigests
 from fdstore.text.selection import parse_request
 from fdstore.tools.arguments import convert
-from fdstore.tools.built_in.fd_to_file import TOOL, FDToFile
+from fdstore.tools.catalogue import BUILT_IN
+
+WRITER = "fd_to_file"
 
 MAX_COMPARED = 256_000
 """Characters of the text, and bytes of the file, that are compared."""
@@ -63,10 +65,10 @@ async def file_change(
     store: Store, handle: ProcessHandle, tool: str, arguments: dict[str, Any], export_root: str | None
 ) -> FileChange | None:
     """Return what a call would do to a file; None if it writes none. Raises what ends a page."""
-    if tool != TOOL.name:
+    if tool != WRITER or tool not in BUILT_IN:
         return None
     try:
-        call: FDToFile = convert(FDToFile, arguments)
+        call = convert(BUILT_IN[tool].arguments, arguments)
     except FDStoreError:
         return None  # the call would be refused
     known = FileChange(path=call.file_path, mode=call.mode)

@@ -16,7 +16,7 @@ from fdstore.inspector.reading.steps import Step, StepOrFold, fold, make_steps
 from fdstore.inspector.web.page import PageRequest, WebPage
 from fdstore.inspector.web.pane import choose, position_in
 from fdstore.inspector.web.pipeline import PipelineGraph, pipeline_of
-from fdstore.inspector.web.question_card import Waiting, waiting_of
+from fdstore.inspector.web.question_card import OpenCards, waiting_of
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.saved import SavedHere, read_saved
 from fdstore.model.lifecycle import ENDED
@@ -63,7 +63,7 @@ class ProcessPage(Record, frozen=True, kw_only=True, dict=True):
     errors_only: bool
     raw: bool
     saved: SavedHere
-    waiting: Waiting
+    waiting: OpenCards
     now_s: float
 
     @cached_property

@@ -72,7 +72,7 @@ class QuestionCard(Record, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
 
 
-class Waiting(Record, frozen=True, kw_only=True):
+class OpenCards(Record, frozen=True, kw_only=True):
     """The questions that a process or a tree waits with: the first as cards, of `total`."""
 
     cards: tuple[QuestionCard, ...] = ()
@@ -80,10 +80,10 @@ class Waiting(Record, frozen=True, kw_only=True):
     unreadable: tuple[Unreadable, ...] = ()
 
 
-NOTHING = Waiting()
+NOTHING = OpenCards()
 
 
-async def waiting_of(request: PageRequest, process: ProcessRecord) -> Waiting:
+async def waiting_of(request: PageRequest, process: ProcessRecord) -> OpenCards:
     """Return the open questions of a process."""
     if process.state in ENDED or process.kind is not None:
         return NOTHING
@@ -91,11 +91,11 @@ async def waiting_of(request: PageRequest, process: ProcessRecord) -> Waiting:
     try:
         found = await store.run(people.questions_of(store.prefix, process.id))
     except DamagedRecord as error:
-        return Waiting(unreadable=(unreadable(error),))
+        return OpenCards(unreadable=(unreadable(error),))
     return await _waiting(request, found, ())
 
 
-async def waiting_of_tree(request: PageRequest, tree: str) -> Waiting:
+async def waiting_of_tree(request: PageRequest, tree: str) -> OpenCards:
     """Return the open questions of a tree."""
     store = request.store
     found = await store.run(people.open_questions(store.prefix, tree))
@@ -104,9 +104,9 @@ async def waiting_of_tree(request: PageRequest, tree: str) -> Waiting:
 
 async def _waiting(
     request: PageRequest, questions: Sequence[Question], damaged: Sequence[Unreadable]
-) -> Waiting:
+) -> OpenCards:
     cards = await cards_of(request, questions[:AT_THE_TOP])
-    return Waiting(cards=cards, total=len(questions), unreadable=tuple(damaged))
+    return OpenCards(cards=cards, total=len(questions), unreadable=tuple(damaged))
 
 
 async def cards_of(

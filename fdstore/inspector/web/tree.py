@@ -8,7 +8,7 @@ from fdstore.agents.runtime.eligibility import explained
 from fdstore.inspector.reading.outcome import Outcome, outcome_of
 from fdstore.inspector.web.compare import OTHERS
 from fdstore.inspector.web.page import ROWS, PageRequest, WebPage
-from fdstore.inspector.web.question_card import Waiting, waiting_of_tree
+from fdstore.inspector.web.question_card import OpenCards, waiting_of_tree
 from fdstore.inspector.web.saved import SavedHere, read_saved
 from fdstore.inspector.web.timeline import Timeline, Window, make_timeline, with_rows
 from fdstore.inspector.web.whole_tree import WholeTree, order, whole_tree
@@ -46,7 +46,7 @@ class TreePage(Record, frozen=True, kw_only=True):
     window: Window
     others: tuple[str, ...]
     saved: SavedHere
-    waiting: Waiting
+    waiting: OpenCards
     now_s: float
 
 
