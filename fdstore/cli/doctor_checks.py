@@ -30,7 +30,7 @@ from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 
 LOW_DISK_BYTES = 500_000_000
-_REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(?:\[[^]]*\])?([^;]*)(?:;.*extra == [\"']([\w-]+)[\"'])?")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9_-]+)(\[[^]]*\])?([^;]*)(?:;.*extra == [\"']([\w-]+)[\"'])?")
 _BOUND = re.compile(r"(>=|<)\s*([0-9.]+)")
 
 
@@ -57,12 +57,15 @@ def packages() -> Iterator[Finding]:
         return
     yield Finding(subject="fdstore", ok=True, said=metadata.version("fdstore"))
     found = [each.groups() for each in map(_REQUIREMENT.match, required) if each]
-    usual = {name: bounds for name, bounds, extra in found if extra in (None, "all")}
-    sizes = Counter(extra for _, _, extra in found)
+    usual = {name: bounds for name, _, bounds, extra in found if extra in (None, "all")}
+    sizes = Counter(extra for *_, extra in found)
     missing: list[tuple[str, str]] = []
     told = set()
-    # the smallest extra that brings a package is its own; the others have it for what they need
-    for name, bounds, extra in sorted(found, key=lambda each: (each[2] is not None, sizes[each[2]])):
+    # the smallest extra that brings a package alone is its own; the others have it for what they need, or
+    # together with an extra of it
+    for name, _, bounds, extra in sorted(
+        found, key=lambda each: (each[3] is not None, each[1] is not None, sizes[each[3]])
+    ):
         if extra == "all" or name in told:  # that extra only combines the others
             continue
         if usual.get(name, bounds) != bounds:  # a framework wants it too, by bounds of its own

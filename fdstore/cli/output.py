@@ -250,6 +250,11 @@ def note(text: str) -> None:
         say(text)
 
 
+def prompt(text: str) -> None:
+    """Print the begin of a line to stderr, which the person at the terminal goes on with."""
+    click.echo(show_controls(text, keep=""), err=True, nl=False)
+
+
 def say(text: str) -> None:
     """Print a message to stderr."""
     click.echo(show_controls(text, keep="\t"), err=True)

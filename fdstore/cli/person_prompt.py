@@ -125,7 +125,7 @@ class PersonPrompt:
 
     def _line(self, prompt: str, question: Question) -> str | None:
         """Return a line that the person types; None if the question is over, or the input is."""
-        click.echo(prompt, err=True, nl=False)
+        output.prompt(prompt)
         looked = time.monotonic()
         while not self._over.is_set():
             ready, _, _ = select.select([sys.stdin.fileno()], [], [], LOOK_EVERY_S)
@@ -139,10 +139,10 @@ class PersonPrompt:
                 looked = time.monotonic()
                 still_open = {(each.process, each.number) for each in self._open()}
                 if (question.process, question.number) not in still_open:
-                    click.echo(err=True)
+                    output.say("")
                     output.say("fdstore: the question is answered, withdrawn or timed out")
                     return None
-        click.echo(err=True)
+        output.say("")
         return None
 
 

@@ -46,7 +46,7 @@ class Text(msgspec.Struct, frozen=True):
     text: str
 
 
-class ToolUse(msgspec.Struct, frozen=True):
+class ToolUse(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A tool call. `id` None: the server generates one. A string as `input` is sent unchanged, to simulate
     arguments that are not JSON. `extra` has fields that stand beside it in OpenAI's APIs, such as thought
     signatures, which models want back as they came."""
