@@ -326,6 +326,10 @@ class Agent:
             return None
         return Awaited(tuple(live), min(waits, default=None), tuple(questions))
 
+    def extend(self, seconds: float) -> None:
+        """Give the agent as much more time: that in which it waited for a person."""
+        self._until_s += seconds
+
     def _over_limit(self) -> ProcessEnd | None:
         conversation = self.conversation
         if self._appended is None:

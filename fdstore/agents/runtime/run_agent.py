@@ -93,7 +93,9 @@ def run_agent(
         outcome = agent.step()
         if isinstance(outcome, Awaited):
             if wait_here:
+                began = time.monotonic()
                 _wait(store, handle, outcome, attempt.lease)
+                agent.extend(time.monotonic() - began if outcome.questions else 0.0)
             elif store.run(waiting.park(handle, outcome.processes, outcome.left_s, outcome.questions)):
                 attempt.log.left(f"waits for {outcome}")
                 return "waiting"

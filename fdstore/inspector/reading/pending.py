@@ -10,14 +10,14 @@ import msgspec
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.model.lifecycle import ENDED, PERSON
 from fdstore.model.records import ProcessRecord, Record
+from fdstore.results.people_config import ASK_PERSON
 
 
 class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The wait of a process. `kind`: a `worker` that claims it; other `processes`; a `person`, with other
-    processes or not; a `tool`, of which the
-    first in `tools` runs and the others follow; the `commands` of a pipeline; or the `model`. `since` is in
-    seconds since the epoch by Redis; `trouble` is what blocks it, such as errors of the model. `is_overdue`:
-    its lease has expired, so its worker may be lost."""
+    processes or not; a `tool`, of which the first in `tools` runs and the others follow; the `commands` of
+    a pipeline; or the `model`. `since` is in seconds since the epoch by Redis; `trouble` is what blocks it,
+    such as errors of the model. `is_overdue`: its lease has expired, so its worker may be lost."""
 
     kind: Literal["worker", "processes", "person", "tool", "commands", "model"]
     since: float | None = None
@@ -37,6 +37,8 @@ class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
                 return "waits for " + ("a process" if len(self.processes) == 1 else "other processes")
             case "person":
                 return "waits for a person"
+            case "tool" if self.tools[0] == ASK_PERSON:  # the agent is not parked: it runs in its caller
+                said = "waits for a person"
             case "tool":
                 said = f"runs {self.tools[0]}"
             case "commands":
@@ -54,7 +56,7 @@ class ProcessWait(Record, frozen=True, kw_only=True, omit_defaults=True):
             case "person":
                 said = f"waits for {', '.join([*self.processes, 'a person'])}; its slot is free"
             case "tool":
-                said = f"{self.tools[0]} runs"
+                said = "waits for a person" if self.tools[0] == ASK_PERSON else f"{self.tools[0]} runs"
                 if len(self.tools) > 1:
                     said += f"; then {', '.join(self.tools[1:])}"
             case "commands":

@@ -524,7 +524,8 @@ def _decide(
         _check_text("reason", reason)
         if arguments is not None and len(bytes(write_arguments(arguments))) > 4 * MAX_ANSWER_CHARS:
             raise InvalidArgument("arguments", f"at most {4 * MAX_ANSWER_CHARS} bytes are taken")
-        changed = None if arguments == question.arguments else arguments
+        is_same = arguments is None or _in_order(arguments) == _in_order(question.arguments)
+        changed = None if is_same else arguments
         return PersonAnswer(approved=bool(approve), reason=reason, arguments=changed)
     if approve is not None or reason or arguments is not None:
         raise InvalidArgument("approve", f"question {question.number} asks for a text, not for a yes or no")
@@ -541,6 +542,11 @@ def _decide(
     if text in question.choices:
         return PersonAnswer(choice=question.choices.index(text) + 1, text=text)
     return PersonAnswer(text=text)
+
+
+def _in_order(arguments: dict[str, Any]) -> str:
+    """Return arguments as a text that tells `1` from `true`, and no order of keys from another."""
+    return json.dumps(arguments, sort_keys=True)
 
 
 def _check_text(name: str, value: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -413,6 +414,29 @@ def test_the_time_of_an_agent_does_not_run_while_it_waits_for_a_person(
     execute("HSET", "fdstore:{solo}:solo", "started_at", day_ago, "asked_at", day_ago + 10)
     store.answer("solo", "red")
     agents.attempt("solo")
+
+    assert agents.record().state == "exited"
+
+
+def test_nor_does_that_of_an_agent_which_runs_in_its_caller(agents_of: AgentsOf, store: Store) -> None:
+    wall_seconds = 2
+    agents = agents_of([QUESTION, say("Done.")])
+    launch(agents, ASKING, limits=Limits(wall_seconds=wall_seconds))
+
+    class Slow(Store):
+        """Its person answers when the time of the agent would be over."""
+
+        until = float("inf")
+
+        def run(self, operation: Any) -> Any:
+            if getattr(operation, "__name__", "") == "any_settled":
+                self.until = min(self.until, time.monotonic() + wall_seconds)
+                if time.monotonic() > self.until and store.questions():
+                    store.answer("solo", "red")
+            return super().run(operation)
+
+    with Slow(Runner(store.url), "fdstore", store.url) as here:
+        assert agents.attempt("solo", here, wait_here=True) == "ended"
 
     assert agents.record().state == "exited"
 

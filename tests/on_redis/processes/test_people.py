@@ -317,6 +317,16 @@ def test_arguments_are_those_that_were_asked_about(store: Store, agent: ProcessH
     assert (same.approved, same.is_changed) == (True, False)
 
 
+def test_a_number_is_no_flag_and_an_order_of_keys_no_change(store: Store, agent: ProcessHandle) -> None:
+    for name in ("a", "b"):
+        store.run(people.ask(agent, f"turn1:{name}", approval(count=1, force=False)))
+
+    flag = store.answer("triage.1", question=1, approve=True, arguments={"count": True, "force": 0})
+    same = store.answer("triage.1", question=2, approve=True, arguments={"force": False, "count": 1})
+
+    assert (flag.is_changed, same.is_changed) == (True, False)
+
+
 def test_changed_arguments_are_in_the_answer(store: Store, agent: ProcessHandle) -> None:
     store.run(people.ask(agent, "turn1:a", approval(path="a")))
 
