@@ -29,7 +29,7 @@ import msgspec
 
 from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.model.providers import DEFAULT_PROVIDER
-from fdstore.model.records import TokenUsage
+from fdstore.model.records import Ordinal, TokenUsage
 from fdstore.results.coverage import ReadParts, coverage
 from fdstore.results.wrapping import NO_OUTPUT, NO_TEXT, is_blank
 from fdstore.tools.clearing import ShownResult
@@ -50,7 +50,8 @@ definitions, which stand in each request and which models do not see before a re
 class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="start", tag_field="kind"):
     """The first prompt. `held_back`: how the tools on descriptors are held back until an `Offered`. `input`
     has the facts of `content`, `preloads` those of the preloaded texts in `system`. `provider`: the one that
-    the whole conversation is held with."""
+    the whole conversation is held with; `context_window`: the tokens that its model takes, if they are
+    known."""
 
     system: str
     content: str | list[Any]
@@ -58,6 +59,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     input: ResultFacts = NO_FACTS
     preloads: ResultFacts = NO_FACTS
     provider: str = DEFAULT_PROVIDER
+    context_window: Ordinal | None = None
 
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):

@@ -48,6 +48,7 @@ def first_messages(
         input=given.facts,
         preloads=preloads,
         provider=program.provider,
+        context_window=program.context_window,
     )
 
 

@@ -171,11 +171,12 @@ class EntryBuilder:
                 yield self._entry("task", prompt, at=self._begun, process=of)
             case PipeTask(commands=commands):
                 yield self._entry("commands", " | ".join(map(shlex.join, commands)), at=self._begun)
-            case Start(system=system, content=content, input=given, preloads=preloads):
+            case Start(system=system, content=content, input=given, preloads=preloads, context_window=window):
                 if system:
                     yield self._entry("system", system, at=at, facts=cut_facts(preloads, self._max_chars))
                 prompt = text_of_blocks(content)
-                yield self._entry("prompt", prompt, at=at, facts=cut_facts(given, self._max_chars))
+                facts_of_input = cut_facts(given, self._max_chars)
+                yield self._entry("prompt", prompt, at=at, facts=facts_of_input, context_window=window)
             case Assistant():
                 yield from self._answer(entry, facts, at)
             case Called(call=call, tool=tool, arguments=arguments):

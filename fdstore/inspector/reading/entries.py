@@ -41,7 +41,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
         task        the task of the process           process: the one it is a copy of, if any
         commands    the commands of a pipeline
         system      the system prompt
-        prompt      the first message to the model
+        prompt      the first message to the model    context_window
         attempt     what ended the attempt before     number, worker, losses, before
         loss        how an attempt was lost           number: the attempt, worker, losses: its number
         outage      that the store did not answer     duration_s
@@ -69,7 +69,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     the descriptors that a result is about, and `facts` what the call did with them
     (`inspection.describe_result` puts it in words); a prompt has those of its input, a system prompt those of
     its preloaded texts. `tokens` are those of the text, if they were counted. `is_estimated`: the server of
-    the model counted no tokens, so `usage` is an estimate.
+    the model counted no tokens, so `usage` is an estimate. `context_window` is how many the model takes.
     """
 
     position: int
@@ -92,6 +92,7 @@ class ConversationEntry(Record, frozen=True, kw_only=True, omit_defaults=True):
     number: int = 0
     usage: TokenUsage | None = None
     is_estimated: bool = False
+    context_window: int | None = None
     stop_reason: str | None = None
     worker: str = ""
     losses: int = 0

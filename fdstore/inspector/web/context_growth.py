@@ -21,7 +21,7 @@ MAX_TURNS = 2_000
 """Turns that are kept of one journal; in a longer one neighbours are added together."""
 
 LARGEST_CONTEXT = 1_000_000
-"""Tokens that the models with the largest contexts take at once."""
+"""Tokens that the models with the largest contexts take at once: of a program without `context_window`."""
 
 MAX_POINTS = 120
 """Points of a curve."""
@@ -29,7 +29,8 @@ MAX_POINTS = 120
 
 class Turns(msgspec.Struct, frozen=True):
     """`count` turns: when the last one was answered, the tokens of all of them together, those of the largest
-    one without descriptors, and whether results were cleared before one."""
+    one without descriptors, whether results were cleared before one, and whether one would not have fitted
+    into the context of its model."""
 
     at: float
     count: int
@@ -37,6 +38,7 @@ class Turns(msgspec.Struct, frozen=True):
     without: int
     most: int
     is_cleared: bool
+    is_beyond: bool
 
 
 class Point(Record, frozen=True):
@@ -51,7 +53,7 @@ class SavedCurve(Record, frozen=True, kw_only=True):
     """The tokens that some processes have `sent` in all their `turns`, and would have sent `without`
     descriptors. `kept`, `cleared` and `read` are the tokens that were kept out of their contexts, taken out
     later, and read back; `most` is the largest turn without descriptors. Results were cleared before the
-    turns `cleared_at`; `beyond_at` is the first turn that would not have fitted into any model's context."""
+    turns `cleared_at`; `beyond_at` is the first turn that would not have fitted into its model's context."""
 
     turns: int
     sent: int
@@ -113,12 +115,14 @@ class ContextGrowth:
         self.turns: list[Turns] = []
         self._results: dict[str, int] = {}
         self._was_cleared = False
+        self._context_window = LARGEST_CONTEXT
 
     def add(self, entry: ConversationEntry) -> None:
         """Add the next entry; its tokens were counted."""
         match entry.kind:
             case "system" | "prompt":
                 self._store(entry)
+                self._context_window = entry.context_window or self._context_window
             case "result" if entry.tool not in FD_TOOLS:
                 self._store(entry)
             case "result" if not entry.is_error:
@@ -139,7 +143,8 @@ class ContextGrowth:
 
     def _answer(self, at: float, sent: int) -> None:
         without = max(0, sent + self.kept + self.cleared - self.read)
-        self.turns.append(Turns(at, 1, sent, without, without, self._was_cleared))
+        is_beyond = without > self._context_window
+        self.turns.append(Turns(at, 1, sent, without, without, self._was_cleared, is_beyond))
         self._was_cleared = False
         if len(self.turns) > MAX_TURNS:
             self.turns = [_together(self.turns[n : n + 2]) for n in range(0, len(self.turns), 2)]
@@ -153,6 +158,7 @@ def _together(turns: Sequence[Turns]) -> Turns:
         sum(each.without for each in turns),
         max(each.most for each in turns),
         any(each.is_cleared for each in turns),
+        any(each.is_beyond for each in turns),
     )
 
 
@@ -177,7 +183,7 @@ def saved_curve(growths: Iterable[ContextGrowth]) -> SavedCurve | None:
         read=sum(each.read for each in growths),
         most=max(each.most for each in turns),
         cleared_at=tuple(number for number, turn in zip(counts, pieces, strict=True) if turn.is_cleared),
-        beyond_at=next((number for number, turn in numbered if turn.most > LARGEST_CONTEXT), None),
+        beyond_at=next((number for number, turn in numbered if turn.is_beyond), None),
         points=tuple(map(Point, counts, sent, without)),
     )
 

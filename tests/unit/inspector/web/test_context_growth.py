@@ -143,6 +143,13 @@ def test_the_first_turn_that_no_context_could_hold_is_known() -> None:
     assert (beyond.beyond_at, line_of(beyond).beyond) == (3, 750.0)
 
 
+def test_the_context_of_a_program_may_be_smaller() -> None:
+    prompt = ConversationEntry(position=0, kind="prompt", context_window=500_000)
+    texts = [each for n in range(4) for each in (result(f"t{n}", 0, stored=400_000), answer(1000, n))]
+
+    assert saved_curve([growth(prompt, *texts)]).beyond_at == 2
+
+
 def test_both_lines_have_their_tokens_at_their_ends() -> None:
     texts = [each for n in range(8) for each in (result(f"t{n}", 0, stored=900), answer(100, n))]
     line = line_of(saved_curve([growth(*texts)]))
