@@ -31,11 +31,13 @@ from importlib import import_module
 from typing import Any, AnyStr, NoReturn
 
 from fdstore.cli import VERBS
+from fdstore.model.providers import CLIENTS, PROVIDERS
 from fdstore.setup.optional_packages import frozen_imports
 from tests.children import Child
 
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
-IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis")
+MODELS = {f"{CLIENTS}.{row.client.partition(':')[0]}" for row in PROVIDERS.values()}
+IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis", *sorted(MODELS))
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST_BYTES = 1 << 20
 INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")

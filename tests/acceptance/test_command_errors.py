@@ -130,6 +130,7 @@ WORDS = {
     "export-run": "p out.html",
     "rm": "p 1",
     "pipe": "p cat",
+    "answer": "p yes",
     "attach": "p",
     "log": "p",
     "sql": "p 1 x",

@@ -9,6 +9,7 @@ from pathlib import Path
 import anthropic
 
 from fdstore.cli import HIDDEN, VERBS
+from fdstore.model.providers import PROVIDERS
 from fdstore.setup.settings import VARIABLES
 from tests.deploy.deployed import DEPLOY, RUNBOOK
 
@@ -18,6 +19,7 @@ def test_every_variable_of_the_example_is_read_by_the_code():
     ours = {each.name for variables in VARIABLES.values() for each in variables.values()}
     sdk = Path(anthropic.Anthropic.__init__.__code__.co_filename).read_text("utf-8")
     theirs = set(re.findall(r"environ\.get\(\"(ANTHROPIC_\w+)\"", sdk))
+    theirs |= {name for row in PROVIDERS.values() for name in row.keys}
 
     named = set(re.findall(r"^#?([A-Z][A-Z0-9_]+)=", example, re.M))
 
