@@ -6,14 +6,15 @@
 
 `script.py` assigns to `script` what `ScriptedModel` takes. A command, and all that it starts, finds the model
 through ANTHROPIC_BASE_URL and ANTHROPIC_API_KEY, or OPENAI_BASE_URL and OPENAI_API_KEY, so it need not be
-Python. The exit code is the command's, or
-1 if the script's own function raised; that exception is printed. Without a command these variables are
-printed as a line for a shell, and the model answers until SIGINT or SIGTERM.
+Python. The exit code is the command's, or 1 if the script's own function raised; that exception is printed.
+Without a command these variables are printed as lines for a shell, one for each SDK, and the model answers
+until SIGINT or SIGTERM.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import signal
 import subprocess
@@ -93,7 +94,8 @@ def serve(model: ScriptedModel) -> int:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    click.echo(" ".join(["export", *(f"{name}={value}" for name, value in model.environ.items())]))
+    for _, named in itertools.groupby(model.environ.items(), lambda each: each[0].partition("_")[0]):
+        click.echo(" ".join(["export", *(f"{name}={value}" for name, value in named)]))
     ended.wait()
     return 0
 

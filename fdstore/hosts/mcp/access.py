@@ -8,9 +8,11 @@ from typing import cast
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.setup.optional_packages import is_installed
 from fdstore.store.keys import check_process
 from fdstore.store.tokens import PERMISSIONS, Permission
 from fdstore.tools.catalogue import BUILT_IN
+from fdstore.tools.needs import SQL
 from fdstore.tools.tool_names import ToolName
 
 DEFAULT_PERMISSIONS: frozenset[Permission] = frozenset({"read", "write"})
@@ -40,13 +42,19 @@ def _tree(process: str) -> str:
 
 
 def tools_of(permissions: Iterable[Permission]) -> list[ToolName]:
-    """Return the tools that some permissions offer.
+    """Return the tools that some permissions offer. One that reads by a package which is not installed is left
+    out.
 
     >>> tools_of({"export", "read"})
     ['read_fd', 'search_fd', 'list_fds', 'fd_to_file']
     """
     held = frozenset(permissions)
-    return cast("list[ToolName]", [name for name, tool in BUILT_IN.items() if tool.permission in held])
+    found = [
+        name
+        for name, tool in BUILT_IN.items()
+        if tool.permission in held and (tool.needs is not SQL or is_installed("duckdb"))
+    ]
+    return cast("list[ToolName]", found)
 
 
 def parse_permissions(words: str) -> frozenset[Permission]:
