@@ -42,8 +42,8 @@ def _tree(process: str) -> str:
 
 
 def tools_of(permissions: Iterable[Permission]) -> list[ToolName]:
-    """Return the tools that some permissions offer. One that reads by a package which is not installed is left
-    out.
+    """Return the tools that some permissions offer. `sql_fd` is left out where DuckDB is not installed:
+    nobody asked for it by name.
 
     >>> tools_of({"export", "read"})
     ['read_fd', 'search_fd', 'list_fds', 'fd_to_file']
