@@ -46,7 +46,8 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
         return slow(say("never"), 3600) if first and busy_with == "a model" else say("done")
 
     with worker_pool.scripted(script):
-        leaving = worker_pool.start_worker(2, pool=pool).wait_until_ready()
+        # with the usual lease: one of a second is lost on a busy machine, and a loss is counted here
+        leaving = worker_pool.start_worker(2, pool=pool, quick=False).wait_until_ready()
         root = launch(store, program, "wait")
         assert busy.wait(PATIENCE_S)
         if busy_with == "a tool":
@@ -59,7 +60,6 @@ def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
         assert leaving.process.wait(PATIENCE_S) == 0, leaving.log
         took_s = time.monotonic() - began
         if busy_with == "a model":
-            # with the usual lease: one of a second is lost on a busy machine, and a loss is counted here
             worker_pool.start_worker(1, quick=False).wait_until_ready()
             wait_until(lambda: has_ended(store, root.id))
 
