@@ -1,8 +1,8 @@
 """Clients of the Messages API of cloud providers: Amazon Bedrock, Google Vertex AI, Microsoft Foundry.
 
-They sign in by the variables, files and roles that the SDK and the packages of these providers read. What
-that raises is none of the SDK's errors: what is missing is told, and a sign-in that did not get through is
-retried.
+They sign in by the variables, files and roles that the SDK and the packages of these providers read. Their
+errors are not those of the SDK: one for a missing setting is final and names it, and a sign-in that failed
+for lack of a connection is retried.
 """
 
 from __future__ import annotations
