@@ -105,7 +105,8 @@ class Deployed:
                 server.stdout.close()
 
 
-def write_program(folder: Path) -> Path:
+def write_program(folder: Path, tools: str = '[tools]\nenabled = ["list_fds"]\n') -> Path:
+    """Write `nightly.toml` with the section `tools`, and what follows there."""
     program = folder / "nightly.toml"
-    program.write_text('[model]\nname = "any"\n[prompt]\nsystem = "Go."\n[tools]\nenabled = ["list_fds"]\n')
+    program.write_text(f'[model]\nname = "any"\n[prompt]\nsystem = "Go."\n{tools}')
     return program

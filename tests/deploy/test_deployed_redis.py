@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 
 import fdstore
+from fdstore.client import Store
 from fdstore.errors import StoreFull
 from fdstore.store.doctor.check import examine
 from fdstore.store.processes import processes
 from fdstore.store.views.workers_now import workers_now
+from fdstore.testing import ScriptedModel, call
 from fdstore.wire.store_url import parse_store_url
 from tests.children import Child
 from tests.deploy.deployed import BINARIES, PASSWORD, RUNBOOK, Deployed, write_program
@@ -116,15 +118,22 @@ def shell_of(deployed: Deployed, folder: Path) -> Callable[[str], str]:
 
 
 @contextmanager
-def worker_of(deployed: Deployed, folder: Path) -> Iterator[None]:
-    """Run a worker as long as the block."""
-    environment = os.environ | {"FDSTORE_URL": deployed.url("worker")}
-    command = [sys.executable, "-m", "fdstore", "worker", "--concurrency", "1"]
-    worker = Child(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with worker, fdstore.connect(deployed.url("worker")) as store:
-        wait_until(lambda: store.run(workers_now("fdstore")).workers)
-        yield
-        worker.terminate()
+def worker_of(deployed: Deployed, folder: Path) -> Iterator[Store]:
+    """Run a worker as long as the block. In every answer its model calls `write_fd`."""
+    with ScriptedModel(lambda request: call("write_fd", data="checked\n")) as model:
+        environment = os.environ | {"FDSTORE_URL": deployed.url("worker"), **model.environ}
+        command = [sys.executable, "-m", "fdstore", "worker", "--concurrency", "1"]
+        worker = Child(
+            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        with worker, fdstore.connect(deployed.url("worker")) as store:
+            wait_until(lambda: store.run(workers_now("fdstore")).workers)
+            yield store
+            worker.terminate()
+
+
+ASKS_FIRST = '[tools]\nenabled = ["write_fd"]\n[people]\napprove = ["write_fd"]\n'
+"""Of a program that waits for a person's yes before each call of its model."""
 
 
 @pytest.mark.thorough("operators' commands, none of which users run")
@@ -137,13 +146,16 @@ def test_the_shell_commands_of_the_runbook_run_unchanged(deployed, tmp_path):
             proc.create("http 80/tcp\nssh 22/tcp\n" * 300)
             proc.create("to be dropped\n")
             proc.child(["fd:1"])
-        shell(f"fdstore run {write_program(tmp_path)} -p go --detach --name nightly")
+        program = write_program(tmp_path, ASKS_FIRST)
+        shell(f"fdstore run {program} -p go --detach --name nightly")
         blocks = re.findall(r"^```sh\n(.*?)^```", RUNBOOK, re.M | re.S)
-        # without a worker `fdstore doctor` would say that work stands still; this one has no key for a model
-        with worker_of(deployed, tmp_path):
+        # without a worker `fdstore doctor` would say that work stands still
+        with worker_of(deployed, tmp_path) as store:
+            wait_until(lambda: store.questions("nightly"), what="the question of nightly")
             # What ends `nightly` for good comes last, whatever the order of the sections is, and `doctor`
             # first: it objects to a process that has waited for a minute.
-            order = sorted(blocks, key=lambda block: ("rm --tree" in block, "doctor" not in block))
+            ends = ("rm --tree", "kill nightly")
+            order = sorted(blocks, key=lambda block: (*(end in block for end in ends), "doctor" not in block))
             said = [shell(block) for block in order]
 
     assert "removed nightly" in said[-1]

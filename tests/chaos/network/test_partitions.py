@@ -245,6 +245,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_twice_on_a_network_tha
         with clients:
             assert clients.stdin is not None
             with run_periodically(LOOK_EVERY_S, sightings.look, "sightings"):
+                # the weather is to meet agents at work, however long their workers take to begin
+                wait_until((tmp_path / DELIVERED).exists, what="the first parcel")
                 inject(network, faults, planned)
                 script.is_over.set()
                 clients.stdin.close()
