@@ -56,6 +56,10 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 for name in ("PYTHONUNBUFFERED", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(name, None)
 
+# A test that names no store would start that of whoever runs it, and write there.
+os.environ.pop("FDSTORE_URL", None)
+os.environ["FDSTORE_DATA_DIR"] = "/dev/null/each test names its own store"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):

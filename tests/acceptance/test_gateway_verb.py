@@ -207,6 +207,7 @@ def test_a_wrapped_server_does_not_import_a_module_of_the_project(command):
         [entry["command"], *entry["args"]],
         input=request("lines", count=1),
         cwd=command.folder,
+        env=command.environment,
         capture_output=True,
         check=False,
     )
