@@ -115,7 +115,7 @@ def test_an_agent_finds_a_line_and_its_model_sees_the_parts_that_it_reads_as_the
     assert found.body == f"41877:{ERROR}"
     assert lines.body == f"line 41876 of the build\n{ERROR}\nline 41878 of the build\n"
     assert "fdstore keeps large texts" in model.requests[0].system
-    assert model.requests[0].system.endswith("do not read everything when a part will do.")
+    assert model.requests[0].system.endswith("Read only what you need.")
     assert "line 30000 of the build" not in json.dumps(model.requests[-1].raw)
 
 
