@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Locator, sync_playwright
 
 import fdstore
 from fdstore.agents.loop.conversation import Assistant, Entry, Result, Start, encode_entry
@@ -37,6 +37,8 @@ from fdstore.testing import Request, ScriptedModel, call, fail, say, turn
 from tests.browser.conftest import find_browser
 from tests.on_redis.inspector.inspected import Served
 from tests.on_redis.inspector.journals import pipe, ready_child
+
+MARGIN = 12  # pixels
 
 LIGHT: dict[str, Any] = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
 DARK = LIGHT | {"color_scheme": "dark"}
@@ -177,6 +179,18 @@ def register_workers(store: Store) -> None:
     store.run(worker_registry.acquire_sweep(store.prefix, "build-1:2210", 3600))
 
 
+def around(part: Locator) -> FloatRect:
+    """Return the place of a part of a page, with a margin."""
+    box = part.bounding_box()
+    assert box is not None
+    return {
+        "x": box["x"] - MARGIN,
+        "y": box["y"] - MARGIN,
+        "width": box["width"] + 2 * MARGIN,
+        "height": box["height"] + 2 * MARGIN,
+    }
+
+
 def take(
     browser: Browser, url: str, folder: Path, name: str, path: str, options: dict[str, Any], part: str = ""
 ) -> None:
@@ -196,8 +210,11 @@ def take(
         page.locator("#rows a", has_text=row).click()
         page.locator("#rows a[aria-current]", has_text=row).wait_for(state="visible")
         page.locator("#live").wait_for(state="visible")
-    shown = page.locator(part) if part else page
-    shown.screenshot(path=folder / f"{name}.png")
+    file = folder / f"{name}.png"
+    if part:
+        page.screenshot(path=file, full_page=True, clip=around(page.locator(part)))
+    else:
+        page.screenshot(path=file)
     page.close()
 
 
@@ -221,7 +238,8 @@ def main(folder: Path) -> None:
                 shoot(name, path, LOW if name == "descriptor" else LIGHT)
             shoot("process-dark", paths["process"], DARK)
             shoot("phone", paths["trees"], PHONE)
-            shoot("saved", "/tree/survey", LIGHT, part="section.saved")
+            for name, scheme in (("saved", LIGHT), ("saved-dark", DARK)):
+                shoot(name, "/tree/survey", scheme, part="section.saved")
             shoot("export", "/tree/release/export.html", LIGHT)
     for each in sorted(folder.glob("*.png")):
         print(each, f"{each.stat().st_size / 1000:.0f} kB")
