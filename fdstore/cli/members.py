@@ -98,6 +98,7 @@ def choice_of(
     unpack: bool = True,
     needs_texts: bool = False,
     otherwise: str = "",
+    apart: str = "",
 ) -> Choice:
     """Return what is taken of the paths that were named. Raises `UsageError`."""
     from fdstore.files.folders import Patterns
@@ -113,7 +114,7 @@ def choice_of(
         included = Patterns(include)
     with as_usage_errors("--exclude"):
         excluded = Patterns(exclude)
-    return Choice(included, excluded, prefix, unpack, limits, needs_texts, otherwise)
+    return Choice(included, excluded, prefix, unpack, limits, needs_texts, otherwise, apart)
 
 
 def find(paths: Sequence[str], choice: Choice) -> Members:

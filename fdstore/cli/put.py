@@ -149,7 +149,11 @@ def put(
         if_absent=if_absent,
     )
     choice = choice_of(
-        **taken, prefix=name_prefix, unpack=not as_bytes, otherwise="; --bytes stores it as it is"
+        **taken,
+        prefix=name_prefix,
+        unpack=not as_bytes,
+        otherwise="; --bytes stores it as it is",
+        apart="; or store it by a command of its own with another --name-prefix",
     )
     with ExitStack() as held, as_interrupts():
         if stream:

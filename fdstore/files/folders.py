@@ -13,6 +13,7 @@ would leave out the folder itself, since a path that is named is taken.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -83,6 +84,15 @@ class Patterns:
         return bool(self.opinion(below, is_folder=False)) or any(
             self.opinion(each, is_folder=True) for each in above
         )
+
+
+def pattern_of(below: str) -> str:
+    """Return the pattern of this path alone, in the form of `.gitignore`.
+
+    >>> pattern_of("logs/app.log.gz"), pattern_of("a*b ")
+    ('/logs/app.log.gz', '/a\\\\*b\\\\ ')
+    """
+    return "/" + re.sub(r"[][*?\\]| \Z", r"\\\g<0>", below)
 
 
 FOLDER = "ps_d"

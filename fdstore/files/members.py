@@ -15,6 +15,7 @@ Of a document the text is made here too, into a temporary file.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ from fdstore.files.documents.convert import (
     missing_packages,
 )
 from fdstore.files.documents.kinds import DOCUMENTS
-from fdstore.files.folders import EXCLUDED, NOUNS, Found, LeftOut, Patterns, open_inside, walk
+from fdstore.files.folders import EXCLUDED, NOUNS, Found, LeftOut, Patterns, open_inside, pattern_of, walk
 from fdstore.files.packed import OpenPacked, examine, is_packed, without_suffix
 from fdstore.files.source import ReadAhead, open_source, source_name
 from fdstore.files.unpacking import CHUNK_BYTES, Meter, UnpackLimits, blocks_of
@@ -56,7 +57,8 @@ MAX_SOURCE_CHARS = 200
 class Choice(NamedTuple):
     """What is taken of the paths. `prefix` stands before all names; with `unpack` packed files are unpacked,
     and texts of documents taken. `needs_texts`: a document that is named must have one. `otherwise`: what to
-    do about a document that has none, the end of a sentence."""
+    do about a document that has none, the end of a sentence. `apart`: how else two contents that would have
+    one name can be stored, the end of a sentence."""
 
     include: Patterns
     exclude: Patterns
@@ -65,6 +67,7 @@ class Choice(NamedTuple):
     limits: UnpackLimits = UnpackLimits()
     needs_texts: bool = False
     otherwise: str = ""
+    apart: str = ""
 
 
 DocumentPart = Literal["document", "text"]
@@ -82,6 +85,7 @@ class Member(NamedTuple):
     head      the first bytes of what a packed file holds
     is_named  a file that was named itself: it must be what it is asked to be
     of_document  it is a document, or its text
+    pattern   what leaves it out with --exclude; "" of a path that was named itself
     """
 
     key: str | None
@@ -94,6 +98,7 @@ class Member(NamedTuple):
     is_named: bool = False
     media_type: str | None = None
     of_document: DocumentPart | None = None
+    pattern: str = ""
 
 
 class Members:
@@ -155,7 +160,7 @@ def find_members(
             if len(found.members) + len(found.odd) == before:
                 said = said_of_left_out(found.left_out)
                 raise InvalidArgument(path, f"there is nothing to store in it{f'; {said}' if said else ''}")
-        _refuse_doubles(found.members)
+        _refuse_doubles(found.members, choice.apart)
     except BaseException:
         found.__exit__()
         raise
@@ -254,10 +259,11 @@ class _Finder:
         with open_inside(found.path) as file:
             contents, size = self._examine(file, shown)
             if contents is None:
-                file_member = Member(self._key(key), source_name(found.path), shown, size, again)
+                source, pattern = source_name(found.path), pattern_of(found.below)
+                file_member = Member(self._key(key), source, shown, size, again, pattern=pattern)
                 self._add_file(file, file_member, key)
                 return
-        self._add_packed(contents, again, key, shown, without_suffix(key))
+        self._add_packed(contents, again, key, shown, without_suffix(key), pattern_of(found.below))
 
     def _add_file(self, file: BinaryIO, member: Member, name: str) -> None:
         """Add a file that is not packed, and if it is a document, its text, under names below this one."""
@@ -299,6 +305,7 @@ class _Finder:
                 is_named=member.is_named,
                 media_type=DOCUMENTS[media_type].text_type,
                 of_document="text",
+                pattern=member.pattern,
             )
             self._append(text)
 
@@ -314,25 +321,28 @@ class _Finder:
         name: str,
         shown: str,
         key: str | None,
+        pattern: str = "",
     ) -> None:
-        """Add what a packed file of this name holds; `key` is that of a compressed file."""
+        """Add what a packed file of this name holds; `key` is that of a compressed file, and `pattern` leaves
+        it out."""
         self._found.odd += [
             Odd(os.path.join(shown, each.path) if each.path else shown, each.problem) for each in contents.odd
         ]
         holder, looking = _Holder(again, contents, shown), _Holder(again, contents, shown)
         self._found.close_with(holder.close)
         with closing(looking):
-            self._add_entries(contents, holder, looking, name, shown, key)
+            if contents.is_archive:
+                self._add_entries(contents, holder, looking, name, shown)
+                return
+            [entry], source = contents.entries, source_name(name)
+            whole = None if key is None else self._key(key)
+            self._add_entry(entry, holder, looking, (whole, source, shown), key or source, pattern)
 
     def _add_entries(
-        self, contents: Contents, holder: _Holder, looking: _Holder, name: str, shown: str, key: str | None
+        self, contents: Contents, holder: _Holder, looking: _Holder, name: str, shown: str
     ) -> None:
+        """Add the members of an archive of this name."""
         source = source_name(name)
-        if not contents.is_archive:
-            [entry] = contents.entries
-            whole = None if key is None else self._key(key)
-            self._add_entry(entry, holder, looking, (whole, source, shown), key or source)
-            return
         for entry in contents.entries:
             if self._choice.exclude.takes(entry.path) and not self._choice.include.takes(entry.path):
                 self._found.left_out[EXCLUDED] += 1
@@ -344,14 +354,21 @@ class _Finder:
             except InvalidArgument as error:
                 self._found.odd.append(Odd(inside, error.problem))
                 continue
-            self._add_entry(entry, holder, looking, (key, source, inside), path)
+            self._add_entry(entry, holder, looking, (key, source, inside), path, pattern_of(entry.path))
 
     def _add_entry(
-        self, entry: Entry, holder: _Holder, looking: _Holder, named: tuple[str | None, str, str], name: str
+        self,
+        entry: Entry,
+        holder: _Holder,
+        looking: _Holder,
+        named: tuple[str | None, str, str],
+        name: str,
+        pattern: str,
     ) -> None:
         """Add what a packed file holds; a document as one that is not packed. `looking` reads it now,
-        `holder` when it is stored."""
-        member = Member(*named, entry.size, partial(holder.open, entry), entry.kind, entry.head)
+        `holder` when it is stored. `pattern` leaves it out."""
+        opened = partial(holder.open, entry)
+        member = Member(*named, entry.size, opened, entry.kind, entry.head, pattern=pattern)
         if not (can_convert() and may_be_document(entry.head, member.shown)):
             holder.last = entry
             self._append(member)
@@ -433,19 +450,32 @@ def _size_of(binary: BinaryIO) -> int | None:
     return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
-def _refuse_doubles(members: Sequence[Member]) -> None:
+def _refuse_doubles(members: Sequence[Member], apart: str) -> None:
     """Raise `InvalidArgument` if two contents would have one name."""
-    first: dict[str, str] = {}
+    first: dict[str, Member] = {}
     for each in members:
         if each.key is None:
             continue
-        if each.key in first:
-            problem = (
-                f"{quoted(each.shown, 200)} would be name:{each.key} too; leave one of them out, or store it "
-                "with another --name-prefix"
-            )
-            raise InvalidArgument(first[each.key], problem)
-        first[each.key] = each.shown
+        if (before := first.get(each.key)) is not None:
+            remedy = _left_out_by(before, each) + apart
+            problem = f"{quoted(each.shown, 200)} would be name:{each.key} too; {remedy}"
+            raise InvalidArgument(before.shown, problem)
+        first[each.key] = each
+
+
+def _left_out_by(one: Member, other: Member) -> str:
+    """Return what leaves one of two contents out.
+
+    >>> from io import BytesIO
+    >>> made = [Member(None, "", name, 0, BytesIO, pattern=f"/{name}") for name in ("app.log", "app.log.gz")]
+    >>> _left_out_by(*made)
+    'leave one of them out: --exclude /app.log, or --exclude /app.log.gz'
+    """
+    if not (one.pattern and other.pattern):
+        return "name one of them only"
+    patterns = dict.fromkeys(f"--exclude {shlex.quote(each.pattern)}" for each in (one, other))
+    which = "one of them" if len(patterns) > 1 else "both"
+    return f"leave {which} out: {', or '.join(patterns)}"
 
 
 def said_of_left_out(left_out: Counter[str]) -> str:

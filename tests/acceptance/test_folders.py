@@ -180,12 +180,15 @@ def test_two_contents_for_one_name_store_nothing(command, store, tmp_path):
     (tmp_path / "a.log").write_text("1\n")
     (tmp_path / "a.log.gz").write_bytes(gzip.compress(b"2\n"))
 
-    ended = command("put", "triage", ".")
+    ended, asked = command("put", "triage", "."), command("ask", "--demo", "How many?", ".")
+    named = command("put", "triage", "a.log", "a.log.gz", "--name-prefix", "x/")
 
     assert (ended.code, ended.out) == (1, "")
-    assert (
-        "would be name:a.log too; leave one of them out, or store it with another --name-prefix" in ended.err
-    )
+    remedy = "would be name:a.log too; leave one of them out: --exclude /a.log, or --exclude /a.log.gz"
+    assert f"{remedy}; or store it by a command of its own with another --name-prefix\n" in ended.err
+    assert (asked.code, asked.out) == (1, "")
+    assert f"{remedy}\n" in asked.err
+    assert "would be name:x/a.log too; name one of them only; or store it by" in named.err
     assert store.processes() == []
 
 

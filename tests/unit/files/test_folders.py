@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import shlex
 import socket
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -174,8 +175,30 @@ def test_two_contents_for_one_name_are_an_error(tree: Path) -> None:
 
     with pytest.raises(InvalidArgument, match="'t/two/logs/a' would be name:logs/a too"):
         found("t/one/logs", "t/two/logs")
-    with pytest.raises(InvalidArgument, match=r"would be name:t/logs/app\.log too"):
+    with pytest.raises(InvalidArgument, match=r"would be name:t/logs/app\.log too; leave one of them out"):
         found("t")
+
+
+@pytest.mark.parametrize("name", ["app.log", "a[1]*?.log", "!b", "#c", " d ", "e\\f"])
+def test_the_error_for_two_contents_of_one_name_has_the_options_that_leave_one_out(
+    tree: Path, name: str
+) -> None:
+    fill(tree, f"x/{name}", name)
+    (tree / f"{name}.gz").write_bytes(gzip.compress(b"1"))
+    (tree / "in").mkdir()
+    (tree / "in" / "report.txt").write_bytes(tar_of(("a/report.pdf", b"1")))
+
+    with pytest.raises(InvalidArgument) as raised:
+        found("t")
+
+    options = shlex.split(str(raised.value).rpartition("leave one of them out: ")[2].replace(", or", ""))
+    assert (options[0], options[2], len(options)) == ("--exclude", "--exclude", 4)
+    for left_out, kept in ((options[1], f"t/{name}.gz"), (options[3], f"t/{name}")):
+        with find_members(["t"], Choice(NONE, patterns(left_out)), io.BytesIO) as members:
+            assert kept in [each.shown for each in members.members]
+            assert {escape_key(f"t/{name}"), escape_key(f"t/x/{name}")} <= {
+                each.key for each in members.members
+            }
 
 
 def test_hidden_names_links_and_special_files_are_left_out_and_counted(tree: Path) -> None:
