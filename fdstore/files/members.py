@@ -369,7 +369,7 @@ class _Finder:
         `holder` when it is stored. `pattern` leaves it out."""
         opened = partial(holder.open, entry)
         member = Member(*named, entry.size, opened, entry.kind, entry.head, pattern=pattern)
-        if not (can_convert() and may_be_document(entry.head, member.shown)):
+        if not may_be_document(entry.head, member.shown):
             holder.last = entry
             self._append(member)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -62,11 +63,14 @@ def alone(install: Install, server: PrivateServer) -> Installed:
 
 def test_documents_are_bytes_without_their_extra_and_ask_names_it(alone, tmp_path):
     (tmp_path / "report.pdf").write_bytes(DOCUMENTS[".pdf"])
+    with tarfile.open(tmp_path / "old.tar", "w") as archive:
+        archive.add(tmp_path / "report.pdf", "in/report.pdf")
 
     put = alone.run("fdstore", "put", "documents", str(tmp_path / "report.pdf"))
-    below = alone.run("fdstore", "put", "documents", str(tmp_path))
+    below = alone.run("fdstore", "put", "documents", str(tmp_path), "--exclude", "*.tar")
+    inside = alone.run("fdstore", "put", "documents", str(tmp_path / "old.tar"))
 
-    for ended, shown in ((put, "report.pdf"), (below, "report.pdf")):
+    for ended, shown in ((put, "report.pdf"), (below, "report.pdf"), (inside, "old.tar/in/report.pdf")):
         assert ended.returncode == 0
         assert "the text of 1 document is not stored: " in ended.stderr
         assert shown in ended.stderr

@@ -232,3 +232,23 @@ def test_a_document_that_is_named_must_have_a_text_and_of_a_folder_its_bytes_are
         [odd] = members.odd
         assert odd.path == f"{tmp_path}/empty.pdf.txt"
         assert odd.problem == f"its text cannot be read: {problem}"
+
+
+def test_without_the_packages_documents_in_folders_and_archives_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fdstore.files.documents.convert.is_installed", lambda _: False)
+    pdf, sheet = pdf_of("one"), xlsx_of({"A": [["1"]]})
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.pdf").write_bytes(pdf)
+    (tmp_path / "d" / "b.xlsx.gz").write_bytes(gzip.compress(sheet))
+    (tmp_path / "d" / "c.tar").write_bytes(tar_of(("in/d.pdf", pdf), ("e.txt", b"text")))
+    (tmp_path / "f.zip").write_bytes(zip_of({"g.xlsx": sheet, "h.zip": zip_of({"x": b""})}))
+
+    with found(tmp_path / "d", tmp_path / "f.zip") as members:
+        stored = contents(members)
+
+    names = [os.path.relpath(each, tmp_path) for each in members.unread]
+    assert names == ["d/a.pdf", "d/b.xlsx.gz", "d/c.tar/in/d.pdf", "f.zip/g.xlsx"]
+    assert stored["d/c.tar/in/d.pdf"] == pdf
+    assert stored["f.zip/g.xlsx"] == sheet
