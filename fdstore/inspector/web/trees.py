@@ -17,11 +17,13 @@ from fdstore.model.records import Record, Unreadable
 from fdstore.setup.settings import OWN_PREFIXES
 from fdstore.store.addresses import MODES, Address
 from fdstore.store.clock import redis_now
+from fdstore.store.contents.locating import locate
+from fdstore.store.processes.processes import open_child
 from fdstore.store.views.finding import is_glob, matcher
 from fdstore.store.views.overview import TreeSummary, recent_names, summaries
 from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.text.quantities import DAY_S, HOUR_S
-from fdstore.text.selection import JsonValue
+from fdstore.text.selection import JsonValue, Part
 
 EXAMINED = 500
 """Trees that one request reads, to filter or to sort them."""
@@ -124,11 +126,16 @@ async def _found_by_words(
 
 async def _go_to_exact(request: PageRequest, query: str, names: list[str]) -> None:
     """Raise `SeeOther` if the query is the URL of a content or a process, or the id of a process. The name of
-    a tree leads to its page if no other tree is among the `names` that are found."""
+    a tree leads to its page if no other tree is among the `names` that are found. Raise what `locate` raises
+    for a value of JSON that is not there."""
     if request.http.url.path != "/" or not query:  # the twins of the page are for programs
         return
     named = await request.store.run(exact(request.prefix, query))
     if isinstance(named, Address):
+        if isinstance(named.part, JsonValue):  # a page shows lines and characters
+            handle = await request.store.run(open_child(request.prefix, named.process))
+            _, span = await request.store.run(locate(handle, named.fd, named.part))
+            named = msgspec.structs.replace(named, part=span.part)
         raise SeeOther(_content_url(named))
     if named is not None and "." in named:
         raise SeeOther(f"/process/{named}")
@@ -139,8 +146,7 @@ async def _go_to_exact(request: PageRequest, query: str, names: list[str]) -> No
 def _content_url(address: Address) -> str:
     if (part := address.part) is None:
         return descriptor_url(address.process, address.fd)
-    if isinstance(part, JsonValue):  # its page shows lines and characters
-        return descriptor_url(address.process, address.fd)
+    assert isinstance(part, Part)
     [name] = (name for name, mode in MODES.items() if mode == part.mode)
     last = part.start + part.count - 1
     numbers = f"{part.start}-{last}" if part.count > 1 else f"{part.start}"

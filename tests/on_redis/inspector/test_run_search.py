@@ -90,6 +90,19 @@ def test_an_id_or_a_url_leads_to_its_page(get: Get, build: Process, query: str, 
     assert twin.status_code == there.status_code == 200
 
 
+def test_the_url_of_a_value_of_json_leads_to_the_value(get: Get, build: Process) -> None:
+    build.put("found.json", '{"a": 1,\n "b": [20,\n 300]}')
+    url = "fdstore://build/name:found.json%3Fjson="
+
+    there, whole, missing = get(f"/?q={url}/b/1", f"/?q={url}", f"/?q={url}/b/7")
+
+    page = "/process/build/fd/name?key=found.json&chars="
+    assert (there.status_code, there.headers["location"]) == (303, f"{page}22-24")
+    assert whole.headers["location"] == f"{page}1-26"
+    assert missing.status_code == 404
+    assert "/b" in missing.text
+
+
 def test_the_name_of_a_tree_hides_no_other_tree(get: Get, build: Process, store: Store) -> None:
     store.process("build-2")
 
