@@ -26,6 +26,7 @@ Quirk = Literal[
     "no_finish",
     "no_done",
     "no_usage",
+    "not_streamed",
 ]
 """How servers that speak another's API differ from it in their streams:
 
@@ -39,6 +40,7 @@ Quirk = Literal[
     no_finish        the stream closes before it says why the answer ends
     no_done          the stream closes without the line that ends it
     no_usage         tokens are not counted
+    not_streamed     the answer is one JSON document, whatever the request says
 """
 
 
@@ -85,7 +87,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     def whole(self, finished: Json, body: Json, quirks: Collection[Quirk]) -> HttpAnswer:
         """Return an answer with the complete message, streamed if the request wants it."""
-        if not body.get("stream"):
+        if not body.get("stream") or "not_streamed" in quirks:
             return document(finished)
         return HttpAnswer(status=200, pieces=tuple(self.events(finished, body, quirks)), streamed=True)
 
@@ -93,7 +95,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         self, finished: Json, body: Json, quirks: Collection[Quirk], cut: Cut, request_id: str
     ) -> HttpAnswer:
         """Return an answer that breaks off as `cut` specifies."""
-        if not body.get("stream"):
+        if not body.get("stream") or "not_streamed" in quirks:
             sent = msgspec.json.encode(finished)
             return HttpAnswer(status=200, pieces=(sent[: len(sent) // 2],), dropped=True, length=len(sent))
         shown = list(self.events(finished, body, quirks))[: cut.after_events]

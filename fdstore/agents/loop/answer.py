@@ -108,6 +108,29 @@ class AnswerBuilder:
         )
 
 
+def events_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the events of a message that is one JSON document; none for another document.
+
+    >>> message = {"type": "message", "content": [{"type": "text", "text": "Hi."}], "stop_reason": "end_turn"}
+    >>> builder = AnswerBuilder()
+    >>> [builder.add(event) for event in events_of(message)], builder.finish().text
+    (['', '', 'Hi.', '', ''], 'Hi.')
+    """
+    if message.get("type") != "message":
+        return []
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**message, "content": []}}]
+    for index, block in enumerate(message["content"]):
+        is_text = block.get("type") == "text"
+        shown = {**block, "text": ""} if is_text else block
+        events.append({"type": "content_block_start", "index": index, "content_block": shown})
+        if is_text:
+            delta = {"type": "text_delta", "text": block["text"]}
+            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+    ended = {name: message.get(name) for name in ("stop_reason", "stop_sequence")}
+    events.append({"type": "message_delta", "delta": ended, "usage": message.get("usage") or {}})
+    return [*events, {"type": "message_stop"}]
+
+
 def assemble(
     blocks: Iterable[tuple[dict[str, Any], str]], stop_reason: str | None, usage: TokenUsage
 ) -> Assistant:

@@ -14,7 +14,7 @@ from typing import Any
 import anthropic
 import httpx2
 
-from fdstore.agents.loop.answer import AnswerBuilder
+from fdstore.agents.loop.answer import AnswerBuilder, events_of
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelFailed, ModelRequest
 from fdstore.agents.loop.models.message_blocks import without_kept
@@ -58,7 +58,7 @@ class MessagesModel:
 
         def connections() -> httpx2.AsyncClient:
             # without a transport of ours the SDK would read the proxies of the environment here
-            return anthropic.DefaultAsyncHttpxClient(transport=ModelTransport(names.url))
+            return anthropic.DefaultAsyncHttpxClient(transport=ModelTransport(names.url, events_of))
 
         headers = _headers_for(base_url, api_key)
         try:

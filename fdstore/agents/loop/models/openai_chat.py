@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelRequest
-from fdstore.agents.loop.models.openai_chat_form import OPTIONAL, ChatAnswerBuilder, chat_body
+from fdstore.agents.loop.models.openai_chat_form import OPTIONAL, ChatAnswerBuilder, chat_body, events_of
 from fdstore.agents.loop.models.openai_client import KEY_NAME, Api, OpenAIClient
 
-API = Api("/chat/completions", chat_body, ChatAnswerBuilder, OPTIONAL)
+API = Api("/chat/completions", chat_body, ChatAnswerBuilder, events_of, OPTIONAL)
 
 
 class OpenAIChatModel:

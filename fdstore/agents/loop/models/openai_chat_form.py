@@ -243,6 +243,18 @@ def _begins_another(known: _Call, id_: str, name: str, arguments: str) -> bool:
     return arguments.lstrip().startswith("{") and known.is_complete()
 
 
+def events_of(answer: Block) -> list[Block]:
+    """Return the chunks of an answer that is one JSON document; none if it is not an answer of this API.
+
+    >>> events_of({"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]})
+    [{'choices': [{'message': {'content': 'Hi.'}, 'finish_reason': 'stop', 'delta': {'content': 'Hi.'}}]}]
+    """
+    choices = answer.get("choices") or ()
+    return (
+        [{**answer, "choices": [{**each, "delta": each["message"]} for each in choices]}] if choices else []
+    )
+
+
 class ChatAnswerBuilder:
     """Accumulator of chunks, in order. It is whole when a `finish_reason` arrived: not every server sends
     `[DONE]`. `has_usage` says whether the server counted tokens."""

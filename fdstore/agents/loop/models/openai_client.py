@@ -24,7 +24,7 @@ from fdstore.agents.loop.models.message_blocks import KEPT
 from fdstore.agents.loop.models.openai_responses_form import ResponseFailed
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
-from fdstore.agents.loop.models.transport import ModelTransport
+from fdstore.agents.loop.models.transport import EventsOf, ModelTransport
 from fdstore.agents.loop.models.tries import OnEvent, Tries, broke_off, is_server_url
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.clearing import estimated_tokens
@@ -54,12 +54,13 @@ class Builder(Protocol):
 
 
 class Api(msgspec.Struct, frozen=True):
-    """One API: its path below the base URL, its body for a request, its answers, and the parts of the body
-    that a server may refuse by their names."""
+    """One API: its path below the base URL, its body for a request, its answers, the events of one that is a
+    single JSON document, and the parts of the body that a server may refuse by their names."""
 
     path: str
     body: Callable[[ModelRequest, Collection[str]], dict[str, Any]]
     builder: Callable[[], Builder]
+    events_of: EventsOf
     optional: tuple[str, ...]
 
 
@@ -82,7 +83,7 @@ class OpenAIClient:
 
         def connections() -> httpx2.AsyncClient:
             # without a transport of ours the SDK would read the proxies of the environment here
-            return openai.DefaultAsyncHttpxClient(transport=ModelTransport(names.url))
+            return openai.DefaultAsyncHttpxClient(transport=ModelTransport(names.url, api.events_of))
 
         try:
             client = openai.AsyncOpenAI(

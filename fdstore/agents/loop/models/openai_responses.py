@@ -5,9 +5,14 @@ from __future__ import annotations
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelRequest
 from fdstore.agents.loop.models.openai_client import KEY_NAME, Api, OpenAIClient
-from fdstore.agents.loop.models.openai_responses_form import OPTIONAL, ResponseBuilder, responses_body
+from fdstore.agents.loop.models.openai_responses_form import (
+    OPTIONAL,
+    ResponseBuilder,
+    events_of,
+    responses_body,
+)
 
-API = Api("/responses", responses_body, ResponseBuilder, OPTIONAL)
+API = Api("/responses", responses_body, ResponseBuilder, events_of, OPTIONAL)
 
 
 class OpenAIResponsesModel:

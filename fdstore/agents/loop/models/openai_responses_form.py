@@ -146,6 +146,20 @@ def _part(block: Block) -> Block:
     return {"type": "input_text", "text": text_of(block)}
 
 
+def events_of(response: Block) -> list[Block]:
+    """Return the events of a response that is one JSON document; none if it is not one of this API.
+
+    >>> [each["type"] for each in events_of({"object": "response", "status": "completed", "output": []})]
+    ['response.completed']
+    """
+    if response.get("object") != "response" and "output" not in response:
+        return []
+    items = [item for item in response.get("output") or () if item.get("type") == "message"]
+    texts = [part.get("text") for item in items for part in item["content"] if part.get("text")]
+    deltas = [{"type": "response.output_text.delta", "delta": text} for text in texts]
+    return [*deltas, {"type": f"response.{response.get('status') or 'completed'}", "response": response}]
+
+
 class ResponseBuilder:
     """Accumulator of events, in order. It is whole when the response is completed or incomplete."""
 

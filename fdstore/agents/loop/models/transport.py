@@ -3,14 +3,18 @@
 A key is sent with each request, under names that the HTTP library does not know to be secret: it removes
 `Authorization` when a server redirects to another one, and keeps `x-api-key`. So here a redirect to another
 server is refused, whatever it carries. A page in place of an answer, such as that of a login, is refused too:
-the SDK would take it for a stream without events.
+the SDK would take it for a stream without events. An answer that is one JSON document, of a server that
+ignores `stream: true`, is passed on as the events of its API.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import httpx2
+import msgspec
 
 from fdstore.http.client import GuardedTransport, UnusableSetting
 
@@ -20,16 +24,26 @@ UNCLEAR = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 """Content types of servers that say nothing of their streams."""
 
 
+JSON = "application/json"
+_OF_THE_BODY = ("content-type", "content-length", "content-encoding", "transfer-encoding")
+
+EventsOf = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
+"""Returns the events of an answer that is one JSON document; none for a document that is not an answer. What
+it raises for one in another form is a `LookupError`, a `TypeError` or an `AttributeError`."""
+
+
 class WrongServer(UnusableSetting):
     """What answers is not the API of a model. Trying again does not help."""
 
 
 class ModelTransport(GuardedTransport):
-    """The connections of one client. `stated` names what states the URL of the server, for errors."""
+    """The connections of one client. `stated` names what states the URL of the server, for errors;
+    `events_of` is that of its API."""
 
-    def __init__(self, stated: str) -> None:
+    def __init__(self, stated: str, events_of: EventsOf) -> None:
         super().__init__()
         self._stated = stated
+        self._events_of = events_of
         self._server: httpx2.URL | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -47,12 +61,34 @@ class ModelTransport(GuardedTransport):
         response = await super().handle_async_request(request)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.status_code == 200 and kind not in (*EVENT_STREAMS, *UNCLEAR):
+            streamed = await self._streamed(response) if kind == JSON else None
             await response.aclose()
+            if streamed is not None:
+                return streamed
             raise WrongServer(
                 f"the server answered 200 with {kind[:100]}, not with a stream of events: what is there is"
                 f" not the API of a model; check {self._stated}"
             )
         return response
+
+    async def _streamed(self, response: httpx2.Response) -> httpx2.Response | None:
+        """Return an answer that is one JSON document as a stream of events; None if it is not an answer."""
+        try:
+            body = msgspec.json.decode(await response.aread(), type=dict[str, Any])
+            events = [_written(each) for each in self._events_of(body)]
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+            return None
+        if not events:
+            return None
+        headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in _OF_THE_BODY]
+        return httpx2.Response(
+            200, headers=[*headers, ("content-type", EVENT_STREAMS[0])], content=b"".join(events)
+        )
+
+
+def _written(event: dict[str, Any]) -> bytes:
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return name.encode() + b"data: " + msgspec.json.encode(event) + b"\n\n"
 
 
 def _server_of(url: httpx2.URL) -> httpx2.URL:

@@ -147,6 +147,16 @@ def test_an_answer_of_another_kind_fails_at_once_and_names_it(provider: str, kin
     assert error.endswith("check base_url")
 
 
+@EACH
+@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"choices": []}', b'{"choices": [{}], "output": 1}', b"{"])
+def test_json_that_is_not_an_answer_fails_at_once(provider: str, body: bytes) -> None:
+    with recording(200, {"content-type": "application/json"}, body) as page:
+        error = ask(ModelServer(provider=provider, base_url=page.url))
+
+    assert len(page.seen) == 1
+    assert "answered 200 with application/json, not with a stream of events" in error
+
+
 def test_an_answer_of_another_kind_names_the_variable_of_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
     with recording(200, {"content-type": "text/html"}, b"<html>") as page:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", page.url)

@@ -18,9 +18,46 @@ from tests.dialects import DialectUnderTest, every_dialect
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 from tests.waiting import PATIENCE_S, stretched
 
+
+class Heard:
+    """A listener that keeps the texts of an answer."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def on_text(self, text: str) -> None:
+        self.texts.append(text)
+
+    def on_retry(self) -> None:
+        self.texts.clear()
+
+
 LATER = {**ADD, "defer_loading": True}
 
 # requests and answers
+
+
+@every_dialect
+def test_the_answer_of_a_server_that_does_not_stream_is_taken_whole() -> None:
+    heard = Heard()
+    said = turn(
+        say("Two at once."),
+        call("add", a=1.5, b=[None]),
+        call("add"),
+        usage=Usage(input_tokens=70, output_tokens=5),
+    )
+    script = [said, cut(say("Half."), after_events=1), say("Done.")]
+
+    with (
+        ScriptedModel(script, quirks=["not_streamed"]) as scripted,
+        open_client(scripted) as client,
+    ):
+        answer, whole = client.query(tools=[ADD], listener=heard), client.query()
+
+    assert [block["type"] for block in answer.content] == ["text", "tool_use", "tool_use"]
+    assert answer.calls[0]["input"] == {"a": 1.5, "b": [None]}
+    assert (answer.stop_reason, answer.input_tokens, answer.output_tokens) == ("tool_use", 70, 5)
+    assert ("".join(heard.texts), whole.text, len(client.pauses)) == ("Two at once.", "Done.", 1)
 
 
 def test_a_request_is_streamed_with_the_parameters_of_the_program() -> None:
