@@ -15,7 +15,7 @@ from fdstore.files.permissions import Permissions
 from fdstore.model.model_servers import ModelServer
 from fdstore.model.people import PersonAnswer, Question
 from fdstore.model.pipeline_limits import DEFAULTS, PipelineLimits
-from fdstore.model.records import Descriptor, ModelPrice
+from fdstore.model.records import Descriptor, ModelPrice, ProcessRecord
 from fdstore.results.config import FDConfig
 from fdstore.results.coverage import ReadParts
 from fdstore.results.people_config import ASK_PERSON, PeopleSection
@@ -177,6 +177,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     def servers_of(self, program: object) -> list[ModelServer]:
         """Return the server that a linked program asks."""
         return [self.linked[program].server] if isinstance(program, str) and program in self.linked else []
+
+    def servers_for(self, process: ProcessRecord) -> list[ModelServer]:
+        """Return the servers that a process which was started here asks, as far as they are known."""
+        if process.kind == "asks":
+            return [] if self.ask is None else [self.ask.server]
+        started = [each for each in self.linked.values() if each.key == process.program]
+        return list(dict.fromkeys(each.server for each in started))
 
     def policy_of(self, tool: str) -> ToolPolicy:
         """Return what becomes of the results of a tool, by its name or by a source: `Bash: make test`."""

@@ -177,7 +177,7 @@ class Toolbox:
         prefix, first_s = self.context.prefix, min(left_s, worker_check.PATIENCE_S)
         if (yield from waiting.wait_until_ended(prefix, started, first_s)) or left_s <= first_s:
             return
-        if why := (yield from worker_check.why_unclaimed(prefix, started)):
+        if why := (yield from worker_check.why_unclaimed(prefix, started, self.context.servers_for)):
             log.warning("%s", why)
         yield from waiting.wait_until_ended(prefix, started, left_s - first_s)
 

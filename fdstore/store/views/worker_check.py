@@ -6,11 +6,12 @@ only for callers that require a worker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fdstore.errors import DamagedRecord, NotAllowed, NotFound, NoWorker
 from fdstore.files.permissions import Permissions
 from fdstore.model.model_servers import ModelServer
+from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.store.record_format import decode_record
 from fdstore.store.views import worker_registry
@@ -92,8 +93,13 @@ def permissions_of(worker: worker_registry.RegisteredWorker) -> Permissions:
         return Permissions()  # unknown, as of an older worker: it decides by itself
 
 
-def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
-    """Return why some of these processes are still unclaimed; "" if no process waits for a worker."""
+def why_unclaimed(
+    prefix: str,
+    processes: list[str],
+    servers_for: Callable[[ProcessRecord], Sequence[ModelServer]] = lambda _: (),
+) -> Operation[str]:
+    """Return why some of these processes are still unclaimed; "" if no process waits for a worker.
+    `servers_for` returns the servers of models that one asks, none if that is not known."""
     waiting = []
     for process in processes:
         try:
@@ -105,5 +111,7 @@ def why_unclaimed(prefix: str, processes: list[str]) -> Operation[str]:
     if not waiting:
         return ""
     names = ", ".join(record.id for record in waiting)
-    problem = yield from no_worker(prefix, for_agents=any(record.kind is None for record in waiting))
+    agents = any(record.kind != "pipeline" for record in waiting)
+    servers = list(dict.fromkeys(server for record in waiting for server in servers_for(record)))
+    problem = yield from no_worker(prefix, for_agents=agents, servers=servers)
     return f"{names} waits for a worker: {problem or BUSY}"

@@ -11,8 +11,11 @@ import pytest
 
 import fdstore
 import fdstore.aio
+from fdstore.agents.runtime.eligibility import describe_permissions
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
+from fdstore.files.permissions import Permissions
+from fdstore.model.model_servers import ModelAccess
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import processes
 from fdstore.store.views import worker_check, worker_registry
@@ -41,10 +44,8 @@ def toolset(
     execute("DEL", "fdq:fdstore:queue")  # no worker receives these wake-ups
 
 
-def add_worker(store: Store, no_agents: str = "") -> None:
-    store.run(
-        worker_registry.register_worker("fdstore", "host:1", 60, store.run(redis_now()), no_agents=no_agents)
-    )
+def add_worker(store: Store, **more: str) -> None:
+    store.run(worker_registry.register_worker("fdstore", "host:1", 60, store.run(redis_now()), **more))
 
 
 def test_a_spawn_without_a_worker_logs_a_warning_and_waits(
@@ -68,6 +69,31 @@ def test_a_spawn_without_a_worker_logs_a_warning_and_waits(
         "start one with: fdstore worker, or fdstore up"
     ]
     assert "cancelled" in results[0].content
+
+
+def test_the_warning_is_about_the_provider_of_the_program(
+    store: Store,
+    toolset: Callable[..., fdstore.Toolset],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(worker_check, "PATIENCE_S", 0.1)
+    (tmp_path / "child.toml").write_text(CHILD.replace("[prompt]", 'provider = "openai"\n[prompt]'))
+    keyless = {"anthropic": "", "openai": "no key for Chat Completions"}
+    add_worker(store, permissions=describe_permissions(Permissions(models=ModelAccess(keyless=keyless))))
+    tools = toolset()
+    spawning = threading.Thread(target=lambda: tools.call("spawn", SPAWN))
+    spawning.start()
+
+    wait_until(lambda: bool(caplog.messages))
+    store.run(processes.cancel("fdstore", "triage.1"))
+    spawning.join(PATIENCE_S)
+
+    assert caplog.messages == [
+        "triage.1 waits for a worker: no worker of this store takes agents; host:1 says: "
+        "no key for Chat Completions"
+    ]
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("spawn", SPAWN), ("pipe", {"commands": ["cat"]})])
