@@ -187,11 +187,10 @@ def load_runner(*servers: ModelServer) -> None:
     second or two, so callers do it before they create a root: a worker would take over a root that waits too
     long."""
     with frozen_imports():
-        from fdstore.agents.loop.models.providers import open_class
+        from fdstore.agents.loop.models.providers import import_client
 
         for provider in sorted({each.provider for each in servers}):
-            with suppress(ImportError):  # told when the model is asked
-                open_class(provider)
+            import_client(provider)
 
 
 def run_here(

@@ -27,8 +27,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     keys      variables that the SDK reads its key from: one is enough
     url       the variable that the SDK reads the URL of the server from, and `own_url` that without it; ""
               where the URL has the region or another name in it
-    needs     further variables that the SDK needs, of each group one
+    needs     further variables that the SDK needs, of each group one. The first group is needed in any case
     sign_in   how the SDK may sign in without one of `keys`; "" if it cannot
+    elsewhere variables and paths where the SDK looks for what `keys` and the first of `needs` lack: without
+              any of them it need not be imported to know that something is missing
     versioned whether a URL of its servers ends in the version of the API, as `/v1`; else the SDK adds that
     defers    the hosts that are known to take tools that are loaded later, or `EVERYWHERE`
     marks_blocks  whether marks of the prompt cache are known in blocks alone, not of a whole request
@@ -45,6 +47,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     own_url: str = ""
     needs: tuple[tuple[str, ...], ...] = ()
     sign_in: str = ""
+    elsewhere: tuple[str, ...] = ()
     versioned: bool = False
     defers: frozenset[str] = frozenset()
     marks_blocks: bool = False
@@ -83,6 +86,10 @@ PROVIDERS: Mapping[str, Provider] = {
         url="ANTHROPIC_BASE_URL",
         own_url="https://api.anthropic.com",
         sign_in="a profile of the SDK",
+        elsewhere=(
+            *("ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_CONFIG_DIR"),
+            *("~/.config/anthropic", "~/AppData/Roaming/Anthropic"),
+        ),
         defers=frozenset({"api.anthropic.com"}),
         prices="anthropic",
     ),
@@ -95,6 +102,7 @@ PROVIDERS: Mapping[str, Provider] = {
         url="ANTHROPIC_BEDROCK_BASE_URL",
         needs=(("AWS_REGION", "AWS_DEFAULT_REGION"),),
         sign_in="the files and roles of AWS",
+        elsewhere=("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "~/.aws"),
         defers=frozenset({EVERYWHERE}),
         marks_blocks=True,
         prices="aws",

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import msgspec
 from celery import signals
 
-from fdstore.agents.loop.models.providers import access_here
+from fdstore.agents.loop.models.providers import access_here, import_client
 from fdstore.agents.runtime import claim
 from fdstore.agents.runtime.eligibility import describe_permissions
 from fdstore.agents.runtime.waker import waker
@@ -148,6 +148,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         store = connect(self.url, self.prefix)
         stopping = Stopping()
         settings = self._worker_settings(store)
+        if self.pool == "prefork":  # its processes share what was imported before they are forked
+            for provider, lack in settings.permissions.models.keyless.items():
+                if not lack:
+                    import_client(provider)
         if not settings.runs_agents:
             log.warning("runs pipelines only, and leaves agents to other workers: %s", settings.no_agents)
         elif settings.no_agents:

@@ -13,6 +13,7 @@ from contextlib import nullcontext, suppress
 from typing import Literal
 
 from fdstore.agents.loop.models.base import Model
+from fdstore.agents.loop.models.providers import import_client
 from fdstore.agents.loop.program_loader import Bundle
 from fdstore.agents.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.agents.runtime.claim import Flag, claim_process
@@ -118,6 +119,9 @@ def run_process(
         if lack:
             log.debug("%s is left to other workers: %s", process, lack)
             return "not able"
+        if model is not None and needs.server is not None:
+            # before the claim: an import takes seconds of the processor, in which a lease may expire
+            import_client(needs.server.provider)
     claim = claim_process(
         store,
         keys,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -22,6 +23,7 @@ from fdstore.model.model_servers import AllowedServer, ModelAccess, ModelServer
 from fdstore.model.records import ModelPrice
 from fdstore.results.python_config import AskSection, PythonSection
 from fdstore.store.keys import process_keys
+from fdstore.store.processes import processes
 from fdstore.store.processes.asks import AskSettings
 from fdstore.testing import ScriptedModel, call, say, turn
 from fdstore.text.quantities import format_costs
@@ -198,6 +200,21 @@ def test_a_bundle_that_somebody_wrote_to_redis_is_refused_without_its_values(
     assert agents.model.requests == ()
     assert agents.record().state == "failed"
     assert "secret" not in str(agents.record())
+
+
+def test_the_sdk_of_an_agent_is_imported_before_its_claim(
+    agents_of: AgentsOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An import takes seconds; a claim that waits for it could lose its lease."""
+    module = "fdstore.agents.loop.models.openai_chat"
+    monkeypatch.delitem(sys.modules, module)
+    agents = agents_of([])
+    agents.launch(provider="openai")
+    agents.store.run(processes.cancel(agents.store.prefix, "solo", "killed"))
+
+    assert agents.attempt("solo", permissions=Permissions(), lacks=ModelAccess().missing) == "not ready"
+
+    assert module in sys.modules
 
 
 def test_an_agent_for_which_a_key_or_a_package_is_missing_is_not_claimed_and_ps_says_which(

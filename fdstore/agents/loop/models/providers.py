@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,6 +46,12 @@ def open_class(provider: str) -> Callable[..., Model]:
     return cast(Callable[..., Model], getattr(import_module(f"{CLIENTS}.{module}"), name))
 
 
+def import_client(provider: str) -> None:
+    """Import the client of a provider, if it can be: whoever opens it later says what is wrong with it."""
+    with suppress(ImportError):
+        open_class(provider)
+
+
 def lacking(provider: str) -> str:
     """Return which package the client of a provider lacks, and how to install it; "" if none."""
     row = PROVIDERS[provider]
@@ -64,13 +71,40 @@ def missing(server: ModelServer, environ: Mapping[str, str] = os.environ) -> str
     if server.base_url is not None:
         return ""
     row = PROVIDERS[server.provider]
-    if not row.sign_in and not any(environ.get(name) for name in row.keys):
+    known = any(environ.get(each) or os.path.exists(os.path.expanduser(each)) for each in row.elsewhere)
+    has_key = any(environ.get(name) for name in row.keys)
+    for group in row.needs[:1]:
+        if not known and not any(environ.get(name) for name in group):
+            needed = ", ".join(map(" or ".join, row.needs))
+            return f"{row.title} lacks something: {' or '.join(group)} is not set (it needs {needed})"
+    if not has_key and not (row.sign_in and (known or row.needs)):
         return f"no key for {row.title}: set {row.keys[0]}"
     try:
-        open_model(server).close()
+        if has_key and row.own_url:
+            _check_own(server.provider, environ)
+        else:
+            open_model(server).close()
     except ModelFailed as error:
         return str(error)
     return ""
+
+
+def _check_own(provider: str, environ: Mapping[str, str]) -> None:
+    """Check what the environment says of an SDK's own server, without the SDK. Raises `ModelFailed`."""
+    import httpx2  # it takes half a second, and most commands ask no model
+
+    from fdstore.agents.loop.models.server_names import ServerNames
+    from fdstore.agents.loop.models.tries import is_server_url
+
+    row = PROVIDERS[provider]
+    names = ServerNames(provider, None, row.keys[0])
+    try:
+        url = httpx2.URL(own_url(provider, environ))
+    except httpx2.InvalidURL as error:
+        raise ModelFailed(names.no_url) from error
+    if not is_server_url(url):
+        raise ModelFailed(names.no_url)
+    names.check_headers({"authorization": next(filter(None, map(environ.get, row.keys)))})
 
 
 def notes_on(program: Program) -> tuple[str, ...]:

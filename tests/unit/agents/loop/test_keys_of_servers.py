@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,6 +138,36 @@ def test_what_a_worker_registers_has_names_alone() -> None:
     assert "secret" not in repr(here)
     assert "NOT_SET" in here.missing(ModelServer(base_url="http://b", api_key_env="NOT_SET"))
     assert here.missing(ModelServer(base_url="http://b")) == ""
+
+
+def test_what_is_missing_for_each_provider_is_known_without_an_sdk(tmp_path: Path) -> None:
+    look = """
+import json, sys
+from fdstore.agents.loop.models.providers import access_here
+from fdstore.model.model_servers import ModelAccess
+found = access_here(ModelAccess()).keyless
+print(json.dumps([found, sorted({"anthropic", "openai", "boto3", "google.auth"} & sys.modules.keys())]))
+"""
+    keys = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "b\nc", "HOME": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", look], env=keys, capture_output=True, text=True, check=True)
+
+    found, imported = json.loads(ran.stdout)
+
+    assert imported == []
+    assert found["anthropic"] == ""
+    assert found["openai"] == "OPENAI_API_KEY has characters that cannot be sent, such as a line end"
+    assert "it needs AWS_REGION or AWS_DEFAULT_REGION" in found["bedrock"]
+    assert all(found[name] for name in ("vertex", "foundry"))
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "nonsense", "http://[::"])
+def test_a_variable_that_is_not_the_url_of_a_server_is_missing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+
+    for name in ("openai", "openai-responses"):
+        assert missing(ModelServer(provider=name)).startswith("OPENAI_BASE_URL is not the URL of a server")
 
 
 @EACH
