@@ -31,6 +31,9 @@ MAX_REPORT_BYTES = 4096
 HEAD_BYTES = 512
 UNREADABLE = "its text cannot be read"
 
+FOR_THE_OTHER = ("memory", "date", "damaged")
+"""The problems with which a document is given to the other reader of its kind, if there is one."""
+
 _START = (
     "import sys, json; sys.path[:], given = json.loads(sys.argv[1]); "
     "from fdstore.files.documents.child import main; main(*given)"
@@ -93,9 +96,18 @@ def convert(
     size = os.fstat(file.fileno()).st_size
     _check(file, size, shown, unpack)
     text_bytes = min(unpack.bytes, max(RATIO_FROM_BYTES, unpack.ratio * size))
-    with _at_its_beginning(file):
-        status, report = _run_child(DOCUMENTS[media_type].reader, file, target, text_bytes, limits)
-    _raise_problem(report, status, shown, text_bytes, unpack, limits)
+    kind = DOCUMENTS[media_type]
+    problems = []
+    for reader in filter(None, (kind.reader, kind.other_reader)):
+        target.seek(0)
+        target.truncate()
+        with _at_its_beginning(file):
+            status, report = _run_child(reader, file, target, text_bytes, limits)
+        problems.append(_problem_of(report, status))
+        if problems[-1][0] not in FOR_THE_OTHER:
+            break
+    first, last = problems[0], problems[-1]
+    _raise_problem(*(first if first[0] == last[0] else last), shown, text_bytes, unpack, limits)
     target.seek(0, os.SEEK_END)
     return target.tell()
 
@@ -155,20 +167,26 @@ def _check(file: BinaryIO, size: int, shown: str, unpack: UnpackLimits) -> None:
             raise InvalidArgument(shown, f"{UNREADABLE}: it is damaged: {error}") from error
 
 
-def _raise_problem(
-    report: bytes, status: int, shown: str, text_bytes: int, unpack: UnpackLimits, limits: ReadLimits
-) -> None:
+def _problem_of(report: bytes, status: int) -> tuple[str, str]:
+    """Return the problem that a child reported, and what it said about it."""
     if status == -signal.SIGXCPU:
-        raise TimedOut(f"the end of reading {shown}", limits.cpu_s)
+        return "time", ""
     try:
         found = json.loads(report)
-        problem, said = str(found["problem"]), str(found["said"])
+        return str(found["problem"]), str(found["said"])
     except (ValueError, TypeError, KeyError):
         # without a report it died: libraries abort if they get no memory
-        problem, said = ("memory", "") if status == -signal.SIGABRT else ("damaged", "its reader has crashed")
+        return ("memory", "") if status == -signal.SIGABRT else ("damaged", "its reader has crashed")
+
+
+def _raise_problem(
+    problem: str, said: str, shown: str, text_bytes: int, unpack: UnpackLimits, limits: ReadLimits
+) -> None:
     match problem:
         case "":
             return
+        case "time":
+            raise TimedOut(f"the end of reading {shown}", limits.cpu_s)
         case "memory":
             bound = format_bound(limits.memory_bytes)
             raise InvalidArgument(shown, f"{UNREADABLE}: that takes more than {bound} of memory")

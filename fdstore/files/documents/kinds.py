@@ -16,19 +16,21 @@ ODS_TYPE = "application/vnd.oasis.opendocument.spreadsheet"
 
 class DocumentKind(NamedTuple):
     """The module here that reads a kind of documents, the folder of its parts in a zip archive, and the media
-    type of its text: lines of a sheet are a table for SQL."""
+    type of its text: lines of a sheet are a table for SQL. `other_reader`: what reads a document that the
+    first cannot read, as for lack of memory."""
 
     reader: str
     folder: str = ""
     text_type: str = TEXT_TYPE
+    other_reader: str = ""
 
 
 DOCUMENTS: dict[str, DocumentKind] = {
     PDF_TYPE: DocumentKind("pdf"),
     f"{_OFFICE}wordprocessingml.document": DocumentKind("word", "word/"),
-    f"{_OFFICE}spreadsheetml.sheet": DocumentKind("sheets", "xl/", CSV_TYPE),
+    f"{_OFFICE}spreadsheetml.sheet": DocumentKind("sheets", "xl/", CSV_TYPE, "sparse_sheets"),
     f"{_OFFICE}presentationml.presentation": DocumentKind("slides", "ppt/"),
-    ODS_TYPE: DocumentKind("sheets", text_type=CSV_TYPE),
+    ODS_TYPE: DocumentKind("sheets", "", CSV_TYPE, "sparse_sheets"),
     EPUB_TYPE: DocumentKind("book"),
 }
 """Media type -> the kind."""

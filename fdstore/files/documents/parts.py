@@ -37,6 +37,11 @@ class Parts:
             raise NoText("damaged", f"it is damaged: {error}") from error
         self._names = set(self._archive.namelist())
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the parts, in their order."""
+        return self._archive.namelist()
+
     def __contains__(self, path: str) -> bool:
         return path in self._names
 
@@ -57,7 +62,7 @@ class Parts:
             parser.EndElementHandler = lambda name: end(_local(name))
         if text is not None:
             parser.CharacterDataHandler = text
-        parser.EntityDeclHandler = _refuse_entities
+        parser.EntityDeclHandler = refuse_entities
         try:
             for block in self.blocks(path):
                 parser.Parse(block, False)
@@ -118,5 +123,5 @@ def _attribute(name: str) -> str:
     return "relation" if local == "id" and namespace.endswith("/relationships") else local
 
 
-def _refuse_entities(*_: object) -> None:
+def refuse_entities(*_: object) -> None:
     raise NoText("damaged", "it declares entities, which no document of this kind has")

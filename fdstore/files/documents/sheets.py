@@ -1,7 +1,8 @@
 """XLSX and ODS: the values of each sheet as CSV, by calamine.
 
-The row n of a sheet is the line n after `[sheet NAME]`. Values of formulas are those that the program that
-saved the file computed.
+The row n of a sheet is the line n after `[sheet NAME]`; in place of more than `MAX_EMPTY` empty rows stands
+the number of the next one, `[row N]`. Values of formulas are those that the program that saved the file
+computed.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
 
 import python_calamine as calamine
 
@@ -18,6 +19,14 @@ from fdstore.files.documents.parts import Parts
 from fdstore.files.documents.writing import NoText, TextWriter
 
 MANIFEST = "META-INF/manifest.xml"
+MAX_EMPTY = 1000
+
+
+class Row(NamedTuple):
+    """A row with a value: its number from 1, and its values from the first column on."""
+
+    number: int
+    values: list[Any]
 
 
 def read(file: BinaryIO, writer: TextWriter) -> None:
@@ -25,10 +34,30 @@ def read(file: BinaryIO, writer: TextWriter) -> None:
     if _has_password(Parts(file)):
         raise NoText("encrypted", "it is encrypted, and has a password")
     file.seek(0)
+    write_workbook(open_workbook(file), writer, _rows_of)
+
+
+def open_workbook(file: BinaryIO) -> calamine.CalamineWorkbook:
+    """Open a workbook. Raises `NoText`."""
     try:
-        workbook = calamine.CalamineWorkbook.from_filelike(file)
+        return calamine.CalamineWorkbook.from_filelike(file)
     except calamine.CalamineError as error:
         raise NoText("damaged", f"it is damaged: {error}") from error
+
+
+def _rows_of(name: str, table: calamine.CalamineSheet) -> Iterator[Row]:
+    left = [""] * (table.start[1] if table.start else 0)  # columns before the first that is used
+    for number, row in enumerate(table.iter_rows(), 1):
+        yield Row(number, [*left, *row])
+
+
+def write_workbook(
+    workbook: calamine.CalamineWorkbook,
+    writer: TextWriter,
+    rows_of: Callable[[str, calamine.CalamineSheet], Iterable[Row]],
+) -> None:
+    """Write the sheets of a workbook, each with the rows that `rows_of` makes of its name and its table.
+    Raises `NoText`."""
     for sheet in workbook.sheets_metadata:
         hidden = "" if sheet.visible == calamine.SheetVisibleEnum.Visible else " (hidden)"
         is_table = sheet.typ == calamine.SheetTypeEnum.WorkSheet
@@ -36,13 +65,28 @@ def read(file: BinaryIO, writer: TextWriter) -> None:
         if not is_table:
             continue
         try:
-            table = workbook.get_sheet_by_name(sheet.name)
-            rows = table.iter_rows()
+            _write_rows(rows_of(sheet.name, workbook.get_sheet_by_name(sheet.name)), writer)
         except calamine.CalamineError as error:
             raise NoText("damaged", f"its sheet {sheet.name!r:.80} is damaged: {error}") from error
-        left = [""] * (table.start[1] if table.start else 0)  # columns before the first that is used
-        for row in rows:
-            writer.text(line_of([*left, *row]))
+        except OverflowError as error:
+            raise NoText("date", f"its sheet {sheet.name!r:.80} has an impossible date: {error}") from error
+
+
+def _write_rows(rows: Iterable[Row], writer: TextWriter) -> None:
+    """Write rows as lines, the row n as the line n, but for empty ones if there are many."""
+    done = 0
+    for number, values in rows:
+        line = line_of(values)
+        if not line:
+            continue
+        empty = number - done - 1
+        if empty > MAX_EMPTY:
+            writer.mark(f"row {number}")
+        else:
+            for _ in range(empty):
+                writer.text("")
+        writer.text(line)
+        done = number
 
 
 def _has_password(parts: Parts) -> bool:

@@ -7,10 +7,10 @@ import re
 from typing import BinaryIO, Literal
 
 BUFFER_CHARS = 1 << 16
-MARK = re.compile(r"\[(?:(?:page|slide|chapter) [0-9]|sheet |notes of slide [0-9]).*\]")
-"""A line that begins a page, a sheet, a slide or a chapter."""
+MARK = re.compile(r"\[(?:(?:page|slide|chapter|row) [0-9]|sheet |notes of slide [0-9]).*\]")
+"""A line that begins a page, a sheet, a slide or a chapter, or says which row follows."""
 
-Problem = Literal["damaged", "encrypted", "no text"]
+Problem = Literal["damaged", "encrypted", "no text", "date"]
 
 
 class NoText(Exception):

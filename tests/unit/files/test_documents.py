@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from fdstore.errors import InvalidArgument
+from fdstore.files.documents import sheets, sparse_sheets
 from fdstore.files.documents.convert import convert, document_type
+from fdstore.files.documents.writing import TextWriter
 from fdstore.files.folders import Patterns
 from fdstore.files.members import Choice, Members, find_members
 from tests.unit.files.documents_made import (
@@ -133,6 +135,55 @@ def test_row_n_of_a_sheet_is_line_n_after_its_mark(tmp_path: Path) -> None:
     row = '<row r="4"><c r="B4"><v>5</v></c></row>'
 
     assert text_of(tmp_path, xlsx_of({"Late": row})) == "[sheet Late]\n\n\n\n,5\n"
+
+
+def test_many_empty_rows_are_one_line_with_the_number_of_the_next(tmp_path: Path) -> None:
+    def rows(*numbers: int) -> str:
+        return "".join(f'<row r="{n}"><c r="A{n}"><v>{n}</v></c></row>' for n in numbers)
+
+    sheets = {"A": rows(1, 1002, 2004), "B": [["[row 7]"]]}
+
+    text = text_of(tmp_path, xlsx_of(sheets))
+
+    assert text == f"[sheet A]\n1{chr(10) * 1001}1002\n[row 2004]\n2004\n[sheet B]\n [row 7]\n"
+
+
+@pytest.mark.parametrize("name", [".xlsx", ".ods"])
+def test_a_workbook_has_the_same_text_by_either_reader(name: str) -> None:
+    rows = [
+        ["day", "", "one, two\nthree", "<f>A1*2</f><v>7</v>", "<v>30000000000</v>"],
+        [],
+        [
+            "",
+            "s1|45323",
+            "s2|45323.5",
+            "s3|1.0625",
+            '<is><r><t>a</t></r><r><t xml:space="preserve"> b</t></r></is>',
+        ],
+    ]
+    wide = [[str(n) for n in range(26)] for _ in range(200)]
+    made = {
+        ".xlsx": xlsx_of({"Totals": rows, "None": [], "Wide & more": wide}, hidden=["Totals"]),
+        ".ods": ods_of(
+            ods_sheet(
+                "A",
+                *[ods_row(*map(str, range(26)))] * 200,
+                ods_row("a", repeated='table:number-rows-repeated="3"'),
+            )
+            + ods_sheet("None")
+            + ods_sheet("B", ods_row("x", "y &amp; z", "<text:span>1</text:span>"))
+        ),
+    }[name]
+
+    texts = []
+    for read in (sheets.read, sparse_sheets.read):
+        out = io.BytesIO()
+        read(io.BytesIO(made), writer := TextWriter(out))
+        writer.flush()
+        texts.append(out.getvalue().decode())
+
+    assert texts[0] == texts[1]
+    assert texts[0].count("\n") > 200
 
 
 def test_an_open_spreadsheet_is_read_too(tmp_path: Path) -> None:
