@@ -144,11 +144,18 @@ def outcome_lines(found: Outcome, *, columns: int | None = None, coloured: bool 
         yield from labelled("answer", "good", found.answer.strip("\n"))
     elif found.process.state != "exited":
         yield from labelled(found.process.state, "bad", in_words(found.process.reason))
+    if found.failed_calls is not None:
+        yield from labelled("exited", "bad", found.failed_calls.said)
+        for each in found.failed_calls.failures:
+            times = f"{each.count} x " if each.count > 1 else ""
+            yield from labelled("failed", "bad", f"{times}{each.reason}", 3)
     for each in found.failures:
         if each.count > 1 or each.first != found.process.id:
             times = f"{each.count} x " if each.count > 1 else ""
             where = f" (first in {each.first})" if each.count > 1 else f" ({each.first})"
             yield from labelled("failed", "bad", f"{times}{each.reason}{where}", 3)
+    if found.remedy:
+        yield from labelled("to do", "mark", found.remedy)
     if text := total_line(found.process).strip():
         yield from labelled("took", "faint", text)
     yield ""

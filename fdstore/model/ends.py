@@ -23,6 +23,12 @@ _LOST_WRITER = "writer_lost"
 _TODAY = "this tree has used the {} of today (UTC); `fdstore limits` shows ceilings"
 _OF_PROGRAM, _OF_TREE = "a limit of the program", "a limit of the tree: [Limits](#limits)"
 
+_RAISE = "raise {} in [limits] of {{file}}"
+_RAISE_TREE = (
+    "raise {} in [limits] of {{file}} (`fdstore limits show {{tree}}` shows what it used, and ceilings)"
+)
+_TOMORROW = "wait for the next day (UTC), or raise the ceiling: `fdstore limits show {tree}`"
+
 
 class Reason(msgspec.Struct, frozen=True):
     """A reason of agents, of pipelines, or of streams that any program writes.
@@ -31,6 +37,8 @@ class Reason(msgspec.Struct, frozen=True):
     of                 what ends or breaks so
     when               what has happened, for people
     to_do              what the operator can do about a failure, in the runbook
+    remedy             what can be done before the agent is run again, with the `{file}` of its program,
+                       `{process}` and `{tree}`; "" for nothing
     state              the state of a process that ends so
     breaks_streams_as  the reason of the streams that the process was writing; "": the same, and `cancelled`
                        of a cancelled process
@@ -42,6 +50,7 @@ class Reason(msgspec.Struct, frozen=True):
     of: tuple[Whose, ...]
     when: str
     to_do: str = ""
+    remedy: str = ""
     state: EndState = "failed"
     breaks_streams_as: str = ""
     exit_code: int | None = None
@@ -64,44 +73,67 @@ def _first_word(text: str) -> str:
 
 
 MAX_TURNS = Reason(
-    "max_turns: {} answers were given", _AGENTS, "it gave the answers that it may", _OF_PROGRAM
+    "max_turns: {} answers were given",
+    _AGENTS,
+    "it gave the answers that it may",
+    _OF_PROGRAM,
+    _RAISE.format("max_turns"),
 )
-WALL_SECONDS = Reason("wall_seconds: {:g} s are over", _AGENTS, "its time is over", _OF_PROGRAM)
+WALL_SECONDS = Reason(
+    "wall_seconds: {:g} s are over",
+    _AGENTS,
+    "its time is over",
+    _OF_PROGRAM,
+    _RAISE.format("wall_seconds"),
+)
 TOKEN_BUDGET = Reason(
-    "token_budget: {} tokens are used", _AGENTS, "it used the tokens that it may", _OF_PROGRAM
+    "token_budget: {} tokens are used",
+    _AGENTS,
+    "it used the tokens that it may",
+    _OF_PROGRAM,
+    _RAISE.format("token_budget"),
 )
 TREE_TOKEN_BUDGET = Reason(
     "tree_token_budget: this tree has used {1} tokens of {0}",
     _AGENTS,
     "its tree used the tokens that it may",
     _OF_TREE,
+    _RAISE_TREE.format("tree_token_budget"),
 )
 TREE_MODEL_CALLS = Reason(
     "tree_model_calls: this tree has used {1} answers of models of {0}",
     _AGENTS,
     "its tree used the answers of models that it may",
     _OF_TREE,
+    _RAISE_TREE.format("tree_model_calls"),
 )
 TREE_TOKENS_PER_DAY = Reason(
-    "tree_tokens_per_day: " + _TODAY, _AGENTS, "its tree used the tokens of today (UTC)", _OF_TREE
+    "tree_tokens_per_day: " + _TODAY,
+    _AGENTS,
+    "its tree used the tokens of today (UTC)",
+    _OF_TREE,
+    _TOMORROW,
 )
 TREE_MODEL_CALLS_PER_DAY = Reason(
     "tree_model_calls_per_day: " + _TODAY,
     _AGENTS,
     "its tree used the answers of models of today (UTC)",
     _OF_TREE,
+    _TOMORROW,
 )
 NO_ANSWER = Reason(
     "no_answer: nobody answered question {} within {:g} s",
     _AGENTS,
     "nobody answered its question in time",
     "answer sooner, or set `[people]` `timeout`: [Questions that wait](#questions-that-wait)",
+    "answer sooner (`fdstore questions {tree} -f`), or raise timeout in [people] of {file}",
 )
 POISON = Reason(
     "poison",
     _AGENTS,
     "too many workers died while they ran it",
     "it kills its workers: [Workers that die](#workers-that-die)",
+    "find out what killed its workers: `fdstore log {process}`, and their own logs",
     breaks_streams_as=_LOST_WRITER,
 )
 
@@ -195,14 +227,24 @@ def in_words(text: str | None) -> str:
     >>> in_words("poison"), in_words("killed")
     ('poison: too many workers died while they ran it', 'killed')
     >>> in_words("max_turns: 5 answers were given")
-    "max_turns: 5 answers were given; its program's [limits] allow no more"
+    "max_turns: 5 answers were given; max_turns in its program's [limits] allows no more"
     """
     found = find(text)
     if found is None or text is None:
         return text or ""
     if found.of == _AGENTS and found.to_do == _OF_PROGRAM and text.endswith(found.form.rpartition("}")[2]):
-        return f"{text}; its program's [limits] allow no more"
+        return f"{text}; {found.name} in its program's [limits] allows no more"
     return f"{text}: {found.when}" if found.state == "failed" and text == found.name else text
+
+
+def remedy_of(text: str | None, *, file: str, process: str, tree: str) -> str:
+    """Return what can be done about the end of an agent before it is run again; "" for nothing.
+
+    >>> remedy_of("max_turns: 5 answers were given", file="triage.toml", process="t", tree="t")
+    'raise max_turns in [limits] of triage.toml'
+    """
+    found = find(text)
+    return "" if found is None else found.remedy.format(file=file, process=process, tree=tree)
 
 
 def broken_as(state: ProcessState, text: str) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
+import msgspec
+
 from fdstore.errors import FDStoreError
-from fdstore.model.ends import in_words
+from fdstore.inspector.reading.conversation import MAX_RECORDS, conversation
+from fdstore.inspector.reading.entries import ConversationEntry
+from fdstore.model.ends import in_words, remedy_of
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record, TreeLimits
 from fdstore.store.contents import reading
@@ -16,11 +21,21 @@ from fdstore.text.quantities import format_costs
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
 
+ASK = "ask"
+"""The program of the agents of `fdstore ask`."""
+
 ANSWER_CHARS = 6_000
 """The characters of an answer that are shown."""
 
 GROUPS = 8
 """Reasons of failures that are shown."""
+
+CALL_PAGES = 4
+"""Pages of a conversation that are searched for a call that did not fail."""
+
+REASON_CHARS = 300
+TASK_CHARS = 80
+"""A longer task is left to the person who runs it again."""
 
 
 class FailureGroup(Record, frozen=True, kw_only=True):
@@ -31,10 +46,28 @@ class FailureGroup(Record, frozen=True, kw_only=True):
     first: str
 
 
+class FailedCalls(Record, frozen=True, kw_only=True):
+    """All tool calls of a process, each of which failed: how many, and why."""
+
+    count: int
+    failures: tuple[FailureGroup, ...]
+
+    @property
+    def said(self) -> str:
+        """What is said of them.
+
+        >>> FailedCalls(count=5, failures=()).said, FailedCalls(count=1, failures=()).said
+        ('each of its 5 tool calls failed', 'its only tool call failed')
+        """
+        return (
+            f"each of its {self.count} tool calls failed" if self.count > 1 else "its only tool call failed"
+        )
+
+
 class Outcome(Record, frozen=True, kw_only=True):
     """What came of `process`. `answer` is its beginning, of `answer_chars` characters; `answer_fd` is the
     descriptor of a long one, held by `answer_of`. `took_s` is None before it began. `more_reasons` are those
-    of further failures."""
+    of further failures. `failed_calls`: it exited, and none of its tool calls did what it should."""
 
     process: ProcessRecord
     task: str
@@ -44,12 +77,36 @@ class Outcome(Record, frozen=True, kw_only=True):
     answer_of: str = ""
     failures: tuple[FailureGroup, ...] = ()
     more_reasons: int = 0
+    failed_calls: FailedCalls | None = None
     took_s: float | None = None
     cost: str = ""
 
     @property
     def has_ended(self) -> bool:
         return self.process.state in ENDED
+
+    @property
+    def remedy(self) -> str:
+        """What can be done about a failed or cancelled run of an agent, with the command for it in
+        backquotes; "" for any other.
+
+        >>> failed = ProcessRecord(id="t", state="failed", program="triage", reason="max_turns: 8 ...")
+        >>> print(Outcome(process=failed, task="Why?").remedy)
+        raise max_turns in [limits] of triage.toml; run it again: `fdstore run triage.toml -p 'Why?'`
+        """
+        process = self.process
+        if process.state not in ("failed", "cancelled") or not process.program:
+            return ""
+        tree = process.id.partition(".")[0]
+        if process.program == ASK and process.parent == tree:  # its program is not a file
+            return f'ask on over the same texts: `fdstore ask --continue {tree} "..."`'
+        first = remedy_of(process.reason, file=f"{process.program}.toml", process=process.id, tree=tree)
+        if process.parent:
+            return first  # whoever started it can start it again
+        is_short = 0 < len(self.task) <= TASK_CHARS and "`" not in self.task
+        task = shlex.quote(self.task) if is_short else '"..."'
+        command = f"run it again: `fdstore run {shlex.quote(process.program + '.toml')} -p {task}`"
+        return f"{first}; {command}" if first else command
 
 
 def run_of(root: ProcessRecord, others: Iterable[ProcessRecord]) -> ProcessRecord | None:
@@ -76,9 +133,14 @@ def outcome_of(
     max_chars: int = ANSWER_CHARS,
 ) -> Operation[Outcome]:
     """Return what came of a process, and of `others` below it, with at most `max_chars` of the answer. At
-    most three round trips. An answer that cannot be read is left out: the rest of a page says why."""
+    most three round trips, and those of up to `CALL_PAGES` pages of its conversation. An answer that cannot
+    be read is left out: the rest of a page says why."""
     answer, chars, fd, holder = "", 0, "", ""
+    failed_calls = None
     if process.state == "exited":
+        # an export redacts a reason before it is cut
+        reason_chars = REASON_CHARS if max_chars <= ANSWER_CHARS else max_chars
+        failed_calls = yield from _failed_calls(prefix, process.id, reason_chars)
         try:
             found = yield from answer_of(prefix, process.id)
             answer, chars, fd = found.text, len(found.text), found.fd or ""
@@ -102,6 +164,7 @@ def outcome_of(
         answer_of=holder,
         failures=groups[:GROUPS],
         more_reasons=max(0, len(groups) - GROUPS),
+        failed_calls=failed_calls,
         took_s=None if process.started_at is None else max(0.0, until_s - process.started_at),
         cost=format_costs(everyone),
     )
@@ -115,14 +178,50 @@ def group_failures(processes: Iterable[ProcessRecord]) -> tuple[FailureGroup, ..
     >>> group_failures(failed)
     (FailureGroup(reason='ValueError: no day', count=2, first='t.1'),)
     """
+    ordered = sorted(processes, key=lambda process: process.ended_at or 0.0)
+    return _grouped(
+        (in_words(each.reason) or "no reason is recorded", each.id)
+        for each in ordered
+        if each.state == "failed"
+    )
+
+
+def _grouped(failures: Iterable[tuple[str, str]]) -> tuple[FailureGroup, ...]:
+    """Return failures, each a reason and a process, by reasons, the most frequent first."""
     found: dict[str, FailureGroup] = {}
-    for each in sorted(processes, key=lambda process: process.ended_at or 0.0):
-        if each.state == "failed":
-            reason = in_words(each.reason) or "no reason is recorded"
-            known = found.get(reason)
-            found[reason] = FailureGroup(
-                reason=reason,
-                count=1 if known is None else known.count + 1,
-                first=each.id if known is None else known.first,
-            )
+    for reason, process in failures:
+        known = found.get(reason) or FailureGroup(reason=reason, count=0, first=process)
+        found[reason] = msgspec.structs.replace(known, count=known.count + 1)
     return tuple(sorted(found.values(), key=lambda group: -group.count))
+
+
+def _failed_calls(prefix: str, process: str, max_chars: int) -> Operation[FailedCalls | None]:
+    """Return the tool calls of a process if it made some and each failed; None too if that takes too many
+    records to know, or if one cannot be read."""
+    failures: list[tuple[str, str]] = []
+    start = 0
+    for _ in range(CALL_PAGES):
+        try:
+            page = yield from conversation(prefix, process, start, MAX_RECORDS, max_chars=max_chars)
+        except FDStoreError as error:
+            if error.stops:
+                raise
+            return None
+        for entry in page.entries:
+            if entry.kind == "unreadable" or (entry.kind == "result" and not entry.is_error):
+                return None
+            if entry.kind == "result":
+                failures.append((_reason_of(entry, max_chars), process))
+        if page.is_last:
+            groups = _grouped(failures)[:GROUPS]
+            return FailedCalls(count=len(failures), failures=groups) if failures else None
+        start = page.next
+    return None
+
+
+def _reason_of(result: ConversationEntry, max_chars: int) -> str:
+    """Return why a call failed: the first line of its result."""
+    error = result.facts.error
+    said = result.text.strip() if error is None else error.message
+    first = said.partition("\n")[0][:max_chars]
+    return f"{result.tool or 'a call'}: {first}" if first else result.tool or "a call"

@@ -6,13 +6,14 @@ of processes and descriptors, and its own words, such as states.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from fdstore.elements.facts import NO_FACTS
 from fdstore.inspector.reading.entries import ConversationEntry
-from fdstore.inspector.reading.outcome import ANSWER_CHARS, Outcome
+from fdstore.inspector.reading.outcome import ANSWER_CHARS, REASON_CHARS, FailureGroup, Outcome
 from fdstore.inspector.web.rendering import MAX_CHARS
 from fdstore.inspector.web.run_links import RunLinks
 from fdstore.inspector.web.saved import SavedHere
@@ -121,13 +122,20 @@ class RunTexts:
             answer_chars=max(chars, found.answer_chars),
             answer_of=found.answer_of and self._name(found.answer_of),
             answer_fd=found.answer_fd and self.fd(found.answer_fd),
-            failures=tuple(
-                msgspec.structs.replace(
-                    each, reason=self._redactor.text(each.reason), first=self._name(each.first)
-                )
-                for each in found.failures
+            failures=self._failures(found.failures),
+            failed_calls=found.failed_calls
+            and msgspec.structs.replace(
+                found.failed_calls, failures=self._failures(found.failed_calls.failures)
             ),
             cost=self._redactor.text(found.cost),
+        )
+
+    def _failures(self, groups: Iterable[FailureGroup]) -> tuple[FailureGroup, ...]:
+        return tuple(
+            msgspec.structs.replace(
+                each, reason=self._redactor.cut(each.reason, REASON_CHARS)[0], first=self._name(each.first)
+            )
+            for each in groups
         )
 
     def entry(self, process: str, entry: ConversationEntry) -> ConversationEntry:

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fdstore.agents.loop.conversation import Result, Start
+from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.inspector.reading.outcome import ANSWER_CHARS
+from fdstore.model import ends
 from fdstore.store.processes import processes
 from tests.on_redis.inspector.inspected import Get
-from tests.on_redis.inspector.run_page import export
+from tests.on_redis.inspector.journals import answer, converse
+from tests.on_redis.inspector.run_page import Read, export
 
 ANSWER = (
     "# Cause\n**A full disk**, on `db-3`:\n\n| day | errors |\n|---|---|\n| Monday | 12 |\n\n1. Clean it.\n"
@@ -88,6 +93,87 @@ def test_failures_are_counted_by_their_reasons_and_lead_to_the_first(
     assert "<b>5×</b> ModelFailed: the model answered 500" in shown
     assert 'href="/process/triage.1"' in shown
     assert "poison: too many workers died while they ran it" in shown
+
+
+def calls(*results: tuple[str, bool]) -> list[Any]:
+    """A conversation whose calls have these results: a text, and whether it is an error."""
+    made = answer("I look.", *((f"t{n}", "search_web", {"q": str(n)}) for n in range(len(results))))
+    said = [Result(call=f"t{n}", content=text, is_error=bad) for n, (text, bad) in enumerate(results)]
+    return [Start(system="", content="Why?"), made, *said, answer("I could not find out.")]
+
+
+def test_a_run_whose_every_call_failed_says_so_with_the_reasons(
+    get: Get, store: Store, proc: Process, run: Callable[..., Process]
+) -> None:
+    bad = ("no such host <b>\nat line 3", True)
+    converse(proc, *calls(bad, bad, ("time is over", True)))
+    run("I could not find out.")
+
+    page, twin, of_process = get("/tree/triage", "/tree/triage.json", "/process/triage")
+    shown = [section(each) for each in (page.text, of_process.text, export(store, "triage"))]
+    log = CliRunner().invoke(cli, ["--url", store.url, "log", "triage"])
+
+    for each in shown:
+        assert "exited; each of its 3 tool calls failed" in each
+        assert "<b>2×</b> search_web: no such host &lt;b&gt;</span>" in each
+        assert "search_web: time is over</span>" in each
+    assert twin.json()["outcome"]["failed_calls"]["count"] == 3
+    assert [line.split(None, 1) for line in log.output.splitlines()[2:5]] == [
+        ["exited", "each of its 3 tool calls failed"],
+        ["failed", "2 x search_web: no such host <b>"],
+        ["failed", "search_web: time is over"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        (ends.MAX_TURNS.text(8), "raise max_turns in [limits] of triage.toml; run it again"),
+        (ends.WALL_SECONDS.text(60.0), "raise wall_seconds in [limits] of triage.toml; run it again"),
+        (ends.TOKEN_BUDGET.text(60), "raise token_budget in [limits] of triage.toml; run it again"),
+        (ends.TREE_TOKEN_BUDGET.text(60, 61), "raise tree_token_budget in [limits] of triage.toml"),
+        (ends.TREE_MODEL_CALLS.text(60, 61), "`fdstore limits show triage` shows what it used"),
+        (ends.TREE_TOKENS_PER_DAY.text("tokens"), "wait for the next day (UTC)"),
+        (ends.NO_ANSWER.text(1, 60.0), "answer sooner (`fdstore questions triage -f`)"),
+        ("poison", "find out what killed its workers: `fdstore log triage`"),
+        ("the model answered 500", "run it again: `fdstore run triage.toml -p 'Why did it fail?'`"),
+    ],
+)
+def test_a_failed_run_has_what_can_be_done_about_it(
+    get: Get, store: Store, run: Callable[..., Process], reason: str, remedy: str
+) -> None:
+    run(reason=reason)
+
+    page = Read(get("/tree/triage").text)
+    log = CliRunner().invoke(cli, ["--url", store.url, "log", "triage"])
+
+    for each in (" ".join(page.text.split()), " ".join(log.output.split())):
+        assert remedy.replace("`", "") in each.replace("`", "")
+        assert "fdstore run triage.toml -p 'Why did it fail?'" in each
+
+
+def test_a_failed_question_can_be_asked_again_over_its_texts(
+    get: Get, store: Store, proc: Process, execute: Callable[..., Any]
+) -> None:
+    asked = store.run(processes.create_child(proc.handle, None, state="ready"))
+    execute("HSET", proc.handle.keys.record, "task", "Why?")
+    execute("HSET", asked.keys.record, "program", "ask", "task", "Why?")
+    store.run(processes.end(asked, "failed", reason=ends.MAX_TURNS.text(8)))
+
+    page = Read(get("/tree/triage").text)
+
+    assert 'To do: ask on over the same texts: fdstore ask --continue triage "...".' in page.text
+
+
+def test_a_run_with_a_call_that_did_not_fail_or_without_calls_has_exited(
+    get: Get, proc: Process, run: Callable[..., Process]
+) -> None:
+    converse(proc, *calls(("no such host", True), ("found", False)))
+    run("I could not find out.")
+
+    page = get("/tree/triage")
+
+    assert "tool call" not in section(page.text)
 
 
 def test_of_a_long_answer_the_beginning_is_shown_and_where_the_rest_is(
