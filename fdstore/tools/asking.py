@@ -21,7 +21,7 @@ import msgspec
 
 from fdstore.elements.facts import ResultFacts
 from fdstore.elements.render import person_answer
-from fdstore.errors import InvalidArgument, NobodyAnswered, NotFound
+from fdstore.errors import NobodyAnswered, NotFound
 from fdstore.model.people import PersonAnswer, Question
 from fdstore.results.context import Context, Passed
 from fdstore.results.json_text import json_text
@@ -150,9 +150,9 @@ def approve(
     *,
     in_code: bool = False,
 ) -> Operation[Passed | Started]:
-    """Ask a person whether a call may run, under its id; `freeze` is run when it is asked. Raises
-    `InvalidArgument` if what was approved is not what would run any more, what `freeze` raises, and
-    `NobodyAnswered` if the agent is to fail then."""
+    """Ask a person whether a call may run, under its id; `freeze` is run when it is asked. It may not if what
+    was approved is not what would run any more. Raises what `freeze` raises, and `NobodyAnswered` if the
+    agent is to fail then."""
     if context.approve is not None:
         return (yield from _ask_function(context, tool, (yield from freeze).arguments, slot or "", in_code))
     assert slot is not None, "a call of an agent has an id"
@@ -182,9 +182,11 @@ def approve(
         return _denied(context, tool, number, answer)
     stored = yield from people.stored_question(context.handle, number)
     if stored.tool != tool or stored.schema != digest:
-        problem = f"{tool} has changed since a person approved this call, so it was not run"
-        raise InvalidArgument("", f"{problem}; make it again")
-    yield from _check_contents(context, stored.contents, tool)
+        problem = f"{tool} has changed since a person approved this call, so it was not run; make it again"
+    else:
+        problem = yield from _changed_content(context, stored.contents, tool)
+    if problem:
+        return Passed(error=problem, shown=person_answer(answer, number, problem, tool=tool))
     with decoding(f"question {number} of process {context.handle.id}"):
         arguments = people.read_arguments(stored.arguments)
     return _passed(tool, arguments, number, answer)
@@ -222,19 +224,25 @@ def _passed(tool: str, arguments: Any, number: int, answer: PersonAnswer) -> Pas
     if answer.arguments is None:
         return Passed(arguments=arguments, shown=person_answer(answer, number, tool=tool, is_shown=False))
     changed = json_text(answer.arguments)
-    said = f"The arguments were changed; {tool} ran with: {changed}"
+    said = f"The arguments of {tool} were changed to: {changed}"
     shown = person_answer(answer, number, said, tool=tool)
     return Passed(arguments=answer.arguments, shown=shown, note=f"{answer.by or 'A person'}: {said}")
 
 
 def with_answer(outcome: ToolResult | Started, passed: Passed) -> ToolResult | Started:
-    """Return the outcome of an approved call with who approved it; for the model only if the person changed
-    its arguments."""
-    before = passed.shown.text if passed.note and passed.shown else ""
-    facts = ResultFacts() if passed.shown is None else passed.shown.facts
+    """Return the outcome of an approved call with who approved it."""
+    before, facts = said_before(passed)
     if isinstance(outcome, Started):
         return msgspec.structs.replace(outcome, before=before, facts=facts)
     return outcome.behind(before, facts)
+
+
+def said_before(passed: Passed) -> tuple[str, ResultFacts]:
+    """Return what stands before the outcome of an approved call, an error too: for the record who approved
+    it, for the model only if the person changed its arguments."""
+    if passed.shown is None:
+        return "", ResultFacts()
+    return passed.shown.text if passed.note else "", passed.shown.facts
 
 
 def _contents(context: Context, fds: tuple[object, ...]) -> Operation[dict[str, str]]:
@@ -251,7 +259,8 @@ def _identity(context: Context, fd: str) -> Operation[str]:
     return f"{descriptor.producer} {descriptor.created_at:.6f}"
 
 
-def _check_contents(context: Context, contents: Mapping[str, str], tool: str) -> Operation[None]:
+def _changed_content(context: Context, contents: Mapping[str, str], tool: str) -> Operation[str]:
+    """Return why a call must not run whose descriptors meant these contents; "" if they still do."""
     for fd, identity in contents.items():
         try:
             now = yield from _identity(context, fd)
@@ -259,7 +268,8 @@ def _check_contents(context: Context, contents: Mapping[str, str], tool: str) ->
             now = ""
         if now != identity:
             problem = f"{fd} means another text than the one that a person approved"
-            raise InvalidArgument("", f"{problem}, so {tool} was not run; make the call again")
+            return f"{problem}, so {tool} was not run; make the call again"
+    return ""
 
 
 def _digest(schema: Mapping[str, Any]) -> str:

@@ -56,6 +56,7 @@ from fdstore.tools.asking import (
     approve,
     ask_question,
     for_code,
+    said_before,
     wait_for_answer,
     with_answer,
 )
@@ -198,11 +199,10 @@ class Toolbox:
         Raises errors that neither a model nor code can do anything about (`stops`); any other error is
         returned as a result.
         """
-        handle = self.context.handle
+        handle, passed = self.context.handle, None
         try:
             if handle.must_touch():
                 yield from processes.touch(handle)
-            passed = None
             if self.wants_approval(name):
                 asked = yield from self._approve(name, arguments, call_id, is_new=is_new)
                 if isinstance(asked, Started):
@@ -235,7 +235,8 @@ class Toolbox:
             if isinstance(error, NotText):
                 advice = advise(error, self.context.offers)
                 error = NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice)
-            return tool_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
+            failed = tool_result(fd_error(error, fd, MAX_ERROR_CHARS), is_error=True)
+            return failed if passed is None else failed.behind(*said_before(passed))
 
     def _recalled(self, stored: str) -> ToolResult | Started:
         """Return the stored outcome of a call. Raises `DamagedRecord`, also if it waits for a process of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_a_person_may_change_the_arguments_which_the_model_is_told(agents_of: Ag
     agents.attempt("solo")
 
     assert ran == ["deploy one"]
-    assert 'changed="true">\nThe arguments were changed; echo ran with: {"words":"deploy one"}\n' in (
+    assert 'changed="true">\nThe arguments of echo were changed to: {"words":"deploy one"}\n' in (
         result(agents).content
     )
     assert result(agents).content.endswith("\nyou said deploy one")
@@ -149,6 +150,28 @@ def test_changed_arguments_that_do_not_fit_are_an_error_for_the_model(
     assert ran == []
     assert result(agents).is_error
     assert "wrong" in result(agents).content
+    assert result(agents).content.startswith('<person_answer who="ann"')
+    [said] = result(agents).facts.people
+    assert (said.who, said.approved, said.changed) == ("ann", True, True)
+
+
+def test_the_record_says_who_approved_a_call_whose_worker_died(agents_of: AgentsOf, store: Store) -> None:
+    agents = agents_of([call("echo", words="deploy all", id="toolu_1"), say("Done.")])
+    launch(agents, APPROVING, limits=Limits(max_losses=100))
+    agents.attempt("solo")
+    store.answer("solo", approve=True, arguments={"words": "deploy one"}, by="ann")
+
+    for requests in range(60):
+        with suppress(Crashed), CrashingStore(store.url, requests) as crashing:
+            agents.attempt("solo", crashing)
+        if agents.record().state in ENDED:
+            break
+        agents.lose("solo")
+
+    assert ran == []  # it died between the note that the call has begun and the call
+    assert 'type="unknown_outcome"' in result(agents).content
+    assert "The arguments of echo were changed to: " in result(agents).content
+    assert [(each.who, each.approved) for each in result(agents).facts.people] == [("ann", True)]
 
 
 def test_calls_of_one_turn_are_asked_about_together_and_the_others_run(
@@ -262,6 +285,7 @@ def test_a_tool_whose_schema_has_changed_is_not_run(
 
     assert ran == []
     assert "echo has changed since a person approved this call" in result(agents).content
+    assert [each.approved for each in result(agents).facts.people] == [True]
 
 
 @pytest.mark.parametrize("on_timeout", ["deny", "fail"])

@@ -69,7 +69,7 @@ def test_the_function_decides_which_calls_run(proc: Process, approve: Callable[.
     changed = tools.call("deploy", {"target": "many"}, call_id="many")
     again = tools.call("deploy", {"target": "one"}, call_id="one")
 
-    assert changed.content.endswith('ran with: {"target":"few"}\n</person_answer>\ndeployed few')
+    assert changed.content.endswith('changed to: {"target":"few"}\n</person_answer>\ndeployed few')
     assert again.content == "deployed one"
     assert ran == ["one", "few"]
 

@@ -107,7 +107,7 @@ print(await asyncio.gather(*[tried(words) for words in ["a", "b", "c"]]))
         assert ran == ["a", "d"]
         shown = agents.results()[0].content
         assert "['you said a', 'The call was not run: No.', 'you said d']" in shown
-        assert 'ann: The arguments were changed; echo ran with: {"words":"d"}\n' in shown
+        assert 'ann: The arguments of echo were changed to: {"words":"d"}\n' in shown
         people = agents.results()[0].facts.people
         assert [(each.tool, each.approved) for each in people] == [
             *(("echo", True), ("echo", False), ("echo", True)),
