@@ -80,16 +80,11 @@ class PersonPrompt:
         if given is None:
             return
         from fdstore.agents.runtime.waker import answer_and_wake
+        from fdstore.model.people import GivenAnswer
 
+        answered = GivenAnswer(question=question.number, by=user_name(), door="terminal", **given)
         try:
-            done = answer_and_wake(
-                self._store,
-                question.process,
-                question=question.number,
-                by=user_name(),
-                door="terminal",
-                **given,
-            )
+            done = answer_and_wake(self._store, question.process, answered)
         except FDStoreError as error:
             output.say(f"fdstore: {error.type}: {error}")
         else:

@@ -168,22 +168,23 @@ def answer(
     fdstore answer triage --no --reason "not on a Friday"
     """
     from fdstore.agents.runtime.waker import answer_and_wake
+    from fdstore.model.people import GivenAnswer
 
     if yes and no:
         raise click.UsageError("give one of --yes and --no")
     given = None if arguments is None else parse_arguments(arguments)
+    answered = GivenAnswer(
+        text=text,
+        question=number,
+        choice=choice,
+        approve=yes if yes or no else None,
+        reason=reason,
+        arguments=given,
+        by=user_name() if by is None else by,
+        door="cli",
+    )
     with session.store() as store:
-        done = answer_and_wake(
-            store,
-            *(process, text),
-            question=number,
-            choice=choice,
-            approve=yes if yes or no else None,
-            reason=reason,
-            arguments=given,
-            by=user_name() if by is None else by,
-            door="cli",
-        )
+        done = answer_and_wake(store, process, answered)
     session.show(done, f"{process}: {said(done)}")
 
 

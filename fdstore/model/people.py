@@ -97,4 +97,24 @@ class PersonAnswer(Record, frozen=True, kw_only=True, omit_defaults=True):
         return self.arguments is not None
 
 
+class GivenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says to a question, before it is compared with the question.
+
+    question      its number, if the process asks several
+    text, choice  of a question: a text, or one of its `choices`, by its number from 1
+    approve       of an approval: whether the call may run; `reason` says why not, to the model
+    arguments     what the call is to run with instead of what was asked; the model is told
+    by, door      who answers, and by which way: in the journal, the log and the export
+    """
+
+    question: int | None = None
+    text: str | None = None
+    choice: int | None = None
+    approve: bool | None = None
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+    by: str = ""
+    door: str = "python"
+
+
 prepare(Question, PersonAnswer)

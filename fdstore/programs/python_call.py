@@ -40,7 +40,7 @@ from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Offloaded, Started, ToolOutcome, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
 from fdstore.store.keys import is_process
-from fdstore.store.processes import people, python_state
+from fdstore.store.processes import python_state, questions
 from fdstore.store.record_format import decoding
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Disk, Operation
@@ -106,7 +106,7 @@ def abandon(context: Context, run_id: str) -> Operation[None]:
     if running.snapshot is not None:
         pending = _decode(context, running.snapshot).pending
         yield from cancel_all(context.prefix, [*pending.lanes, *pending.processes.values()])
-        yield from people.withdraw(context.handle, [each.question for each in pending.people.values()])
+        yield from questions.withdraw(context.handle, [each.question for each in pending.people.values()])
     yield from python_state.end(context.handle, run_id, None)
 
 

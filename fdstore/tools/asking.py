@@ -28,8 +28,8 @@ from fdstore.results.json_text import json_text
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, store_text
 from fdstore.store.contents.resolving import content_info
-from fdstore.store.processes import people
-from fdstore.store.processes.people import Asked, StoredQuestion
+from fdstore.store.processes import questions
+from fdstore.store.processes.questions import Asked, StoredQuestion
 from fdstore.store.record_format import decoding
 from fdstore.telemetry import tracing
 from fdstore.text.quantities import duration
@@ -62,9 +62,9 @@ def ask_question(
     section = context.people
     asked = None
     if not context.is_new_call:
-        asked = yield from people.look(context.handle, slot, section.timeout_s)
+        asked = yield from questions.look(context.handle, slot, section.timeout_s)
     if asked is None:
-        people.check_question(text, choices)
+        questions.check_question(text, choices)
         named = None
         if fd is not None:
             chosen = selector(fd)
@@ -80,7 +80,7 @@ def ask_question(
             on_timeout=section.on_timeout,
             timeout_s=section.timeout_s,
         )
-        asked = yield from people.ask(context.handle, slot, question)
+        asked = yield from questions.ask(context.handle, slot, question)
     return _settled(context, asked)
 
 
@@ -120,7 +120,7 @@ def for_code(context: Context, settled: Settled) -> Passed:
 
 def wait_for_answer(context: Context, numbers: tuple[int, ...]) -> Operation[None]:
     """Wait until one of these questions has an answer, or its time is over: in a loop of the user's own."""
-    while not (yield from people.any_settled(context.handle, numbers)):
+    while not (yield from questions.any_settled(context.handle, numbers)):
         yield Disk(partial(time.sleep, LOOK_EVERY_S))
 
 
@@ -159,13 +159,13 @@ def approve(
     section, digest = context.people, _digest(schema)
     asked = None
     if not context.is_new_call:
-        asked = yield from people.look(context.handle, slot, section.timeout_s)
+        asked = yield from questions.look(context.handle, slot, section.timeout_s)
     if asked is None:
         frozen = yield from freeze
         question = StoredQuestion(
             kind="approval",
             tool=tool,
-            arguments=people.write_arguments(frozen.arguments),
+            arguments=questions.write_arguments(frozen.arguments),
             in_code=in_code,
             call=slot.removesuffix(APPROVAL),
             on_timeout=section.on_timeout,
@@ -173,14 +173,14 @@ def approve(
             schema=digest,
             contents=(yield from _contents(context, frozen.fds)),
         )
-        asked = yield from people.ask(context.handle, slot, question)
+        asked = yield from questions.ask(context.handle, slot, question)
     settled = _settled(context, asked)
     if isinstance(settled, Started):
         return settled
     number, answer = settled.number, settled.answer
     if not answer.approved:
         return _denied(context, tool, number, answer)
-    stored = yield from people.stored_question(context.handle, number)
+    stored = yield from questions.stored_question(context.handle, number)
     if stored.tool != tool or stored.schema != digest:
         problem = f"{tool} has changed since a person approved this call, so it was not run; make it again"
     else:
@@ -188,14 +188,14 @@ def approve(
     if problem:
         return Passed(error=problem, shown=person_answer(answer, number, problem, tool=tool))
     with decoding(f"question {number} of process {context.handle.id}"):
-        arguments = people.read_arguments(stored.arguments)
+        arguments = questions.read_arguments(stored.arguments)
     return _passed(tool, arguments, number, answer)
 
 
 def _ask_function(context: Context, tool: str, arguments: Any, slot: str, in_code: bool) -> Operation[Passed]:
     """Ask the function of a loop of the user's own."""
     assert context.approve is not None
-    people.write_arguments(arguments)
+    questions.write_arguments(arguments)
     question = Question(
         process=context.handle.id,
         number=1,

@@ -21,18 +21,20 @@ import pytest
 from fdstore.agents.loop.conversation import Result, decode_entry
 from fdstore.client import Store
 from fdstore.errors import QuestionClosed
+from fdstore.model.lifecycle import ENDED
 from fdstore.model.people import PersonAnswer, Question
 from fdstore.store.processes import journal
 from fdstore.testing import Reply, Request, call, say, slow, turn
 from tests.chaos.agents import launch, write_program
 from tests.chaos.conftest import Faults
-from tests.chaos.worker_pool import WorkerPool
+from tests.chaos.worker_pool import Worker, WorkerPool
 from tests.waiting import LOOK_EVERY_S, PATIENCE_S, meanwhile, wait_until
 
 AGENTS = 4
 TURNS = 3
 WORKERS = 3
-LONGEST_PAUSE_S = 0.6
+LONGEST_PAUSE_S = 0.4
+KILLS_OF_RUN = 8
 
 SECTIONS = """
 [tools]
@@ -114,12 +116,24 @@ class People:
         return self._store.answer(process, question=number, approve=True, arguments=changed, by=who)
 
 
-def kill_any(pool: WorkerPool, rng: random.Random) -> None:
-    """Kill a worker, whatever it does, and start another one."""
-    ready = [worker for worker in pool.alive if worker.is_ready]
-    if ready:
-        rng.choice(ready).kill()
-        pool.start_worker()
+def kill_busy(store: Store, pool: WorkerPool, trees: list[str], rng: random.Random) -> bool:
+    """Kill a worker that runs one of these agents, some moment later, and start another one. Return False if
+    all agents have ended."""
+    busy: list[Worker] = []
+
+    def found() -> bool:
+        members = [member for tree in trees for member in store.tree(tree).members]
+        names = {member.worker for member in members if member.state == "running"}
+        busy[:] = [worker for worker in pool.alive if worker.name in names]
+        return bool(busy) or all(member.state in ENDED for member in members)
+
+    wait_until(found, PATIENCE_S, "a worker that runs an agent")
+    if not busy:
+        return False
+    threading.Event().wait(rng.uniform(0, LONGEST_PAUSE_S))
+    rng.choice(busy).kill()
+    pool.start_worker()
+    return True
 
 
 def check_agent(store: Store, name: str, people: People, delivered: Counter[str]) -> Counter[str]:
@@ -186,9 +200,9 @@ def test_an_approved_call_runs_once_and_a_denied_one_never_whichever_workers_are
             with people.answering():
                 for name in now:
                     launch(store, program, name, name)
-                while faults.kinds["worker killed"] < kills and any(store.tree(name).live for name in now):
-                    threading.Event().wait(rng.uniform(0, LONGEST_PAUSE_S))
-                    kill_any(worker_pool, rng)
+                for _ in range(min(KILLS_OF_RUN, kills - faults.kinds["worker killed"])):
+                    if not kill_busy(store, worker_pool, now, rng):
+                        break
                     faults.note("worker killed")
                 wait_until(
                     lambda now=now: not any(store.tree(name).live for name in now), PATIENCE_S, "the ends"

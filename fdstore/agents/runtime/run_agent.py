@@ -25,7 +25,7 @@ from fdstore.model.model_servers import ModelServer
 from fdstore.model.pipeline_limits import PipelineLimits
 from fdstore.results.context import Context, Linked, UserCode, Watch
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import people, processes, waiting
+from fdstore.store.processes import processes, questions, waiting
 from fdstore.store.record_format import decoding
 from fdstore.tools.asking import LOOK_EVERY_S
 from fdstore.tools.catalogue import BUILT_IN
@@ -116,7 +116,7 @@ def _wait(store: Store, handle: ProcessHandle, awaited: Awaited, lease: Lease) -
         if not awaited.questions:
             if store.run(waiting.wait_until_ended(store.prefix, list(awaited.processes), slice_s)):
                 return
-        elif store.run(people.any_settled(handle, awaited.questions)):
+        elif store.run(questions.any_settled(handle, awaited.questions)):
             return
         else:
             lease.pause(min(slice_s, LOOK_EVERY_S))

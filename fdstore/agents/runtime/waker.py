@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
-from fdstore.model.people import PersonAnswer
+from fdstore.model.people import GivenAnswer, PersonAnswer
 from fdstore.setup import settings
 from fdstore.setup.optional_packages import QUEUE, require
 from fdstore.store.processes import people
@@ -51,32 +50,8 @@ def wake_all(store: Store, ready: Iterable[str]) -> None:
                 wake(process)
 
 
-def answer_and_wake(
-    store: Store,
-    process: str,
-    text: str | None = None,
-    *,
-    question: int | None = None,
-    choice: int | None = None,
-    approve: bool | None = None,
-    reason: str = "",
-    arguments: dict[str, Any] | None = None,
-    by: str,
-    door: str,
-) -> PersonAnswer:
-    """Answer a question of an agent as `Store.answer` does, and wake a worker for it. `by` and `door` are for
-    the record. Raises as `Store.answer`."""
-    done = store.run(
-        people.answer(
-            *(store.prefix, process, text),
-            question=question,
-            choice=choice,
-            approve=approve,
-            reason=reason,
-            arguments=arguments,
-            by=by,
-            door=door,
-        )
-    )
+def answer_and_wake(store: Store, process: str, given: GivenAnswer) -> PersonAnswer:
+    """Answer a question of an agent, and wake a worker for it. Raises as `Store.answer`."""
+    done = store.run(people.answer(store.prefix, process, given))
     wake_all(store, [process] if done.wakes else [])
     return done.answer

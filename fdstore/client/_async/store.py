@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from fdstore.client._async.process import Process
 from fdstore.client._async.support import find_store
 from fdstore.errors import InvalidArgument, StoreUnavailable, quoted
-from fdstore.model.people import PersonAnswer, Question
+from fdstore.model.people import GivenAnswer, PersonAnswer, Question
 from fdstore.model.records import DroppedTree, ProcessRecord, Survey, TreeLimits, TreeRecord
 from fdstore.store.doctor.check import check_server
 from fdstore.store.processes import dropping, people, process_records, processes
@@ -323,18 +323,17 @@ class Store:
         Traceback (most recent call last):
         fdstore.errors.base.NotFound: an open question of process triage does not exist; ...
         """
-        done = await self.run(
-            people.answer(
-                *(self.prefix, process, text),
-                question=question,
-                choice=choice,
-                approve=approve,
-                reason=reason,
-                arguments=arguments,
-                by=by,
-                door=door,
-            )
+        given = GivenAnswer(
+            text=text,
+            question=question,
+            choice=choice,
+            approve=approve,
+            reason=reason,
+            arguments=arguments,
+            by=by,
+            door=door,
         )
+        done = await self.run(people.answer(self.prefix, process, given))
         return done.answer
 
     async def drop_tree(

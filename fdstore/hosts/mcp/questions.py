@@ -30,7 +30,7 @@ from fdstore.client._async.store import Store
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.hosts.mcp.access import Access
 from fdstore.hosts.mcp.toolsets import Toolsets
-from fdstore.model.people import MAX_NAME_CHARS, Question
+from fdstore.model.people import MAX_NAME_CHARS, GivenAnswer, Question
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import people
 from fdstore.text.layout import show_controls
@@ -126,17 +126,14 @@ class Elicitations:
     ) -> None:
         info = connection.client_params.client_info.name if connection.client_params else ""
         who = show_controls(f"a person at {info or 'a host'}", keep="")[:MAX_NAME_CHARS]
+        said = GivenAnswer(
+            question=question.number,
+            by=who if who.isprintable() else "a person at a host",
+            door=DOOR,
+            **given,
+        )
         try:
-            taken = await store.run(
-                people.answer(
-                    store.prefix,
-                    question.process,
-                    question=question.number,
-                    by=who if who.isprintable() else "a person at a host",
-                    door=DOOR,
-                    **given,
-                )
-            )
+            taken = await store.run(people.answer(store.prefix, question.process, said))
         except FDStoreError as error:
             log.warning("an answer was not taken: %s", error)
             return

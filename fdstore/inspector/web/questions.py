@@ -27,7 +27,7 @@ from fdstore.inspector.web.question_card import (
 from fdstore.inspector.web.rendering import render
 from fdstore.inspector.web.responses import NAME_COOKIE, as_json, context, html, problem_of, problem_page
 from fdstore.inspector.web.waking import wake_workers
-from fdstore.model.people import MAX_NAME_CHARS, PersonAnswer, Question
+from fdstore.model.people import MAX_NAME_CHARS, GivenAnswer, PersonAnswer, Question
 from fdstore.model.records import Record, Unreadable
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import people
@@ -217,19 +217,18 @@ async def _answer(inspector: Inspector, asked: AskedQuestion, form: AnswerForm, 
             text = form.text
         case _:
             raise InvalidArgument("do", "use one of the buttons")
+    said = GivenAnswer(
+        text=text,
+        question=question.number,
+        choice=choice,
+        approve=approved,
+        reason=form.reason.strip() if approved is False else "",
+        arguments=given,
+        by=form.name,
+        door=DOOR,
+    )
     async with await inspector.connect_to_write() as store:
-        taken = await store.run(
-            people.answer(
-                *(store.prefix, question.process, text),
-                question=question.number,
-                choice=choice,
-                approve=approved,
-                reason=form.reason.strip() if approved is False else "",
-                arguments=given,
-                by=form.name,
-                door=DOOR,
-            )
-        )
+        taken = await store.run(people.answer(store.prefix, question.process, said))
     await wake_workers(inspector, [question.process] if taken.wakes else [])
     return taken.answer
 

@@ -1,19 +1,5 @@
-"""Questions of processes to a person: asked once, answered once, waited for at no cost.
-
-    fdstore:{triage}:questions          zset   triage.1/7 -> when asked: the open ones of the tree
-    fdstore:{triage}:triage.1:questions hash   7            a question (JSON)
-                                               7/asked      when, and 7/until when its time is over
-                                               7/answer     what became of it (JSON), which is final
-                                               call/ID      the number of the question of a call
-                                               open         the numbers of the open ones
-                                               next         the next number
-
-A question belongs to one call: who repeats the call finds it again. It is settled in one step by the first
-answer, by a look at it after its time, or because nothing waits for it any more; the end of its process
-withdraws it. An agent that waits for one is parked (`waiting.park`), and an answer makes it ready.
-
-A call of a tool that wants approval stores with its question what it will run with: its arguments, with
-references replaced, and digests of the tool's schema and of the contents that its arguments name.
+"""Questions of processes to a person, for people: list the open ones, and answer them; the first answer is
+final. `questions` has the other side, that of the process that asks, and draws the keys.
 """
 
 from __future__ import annotations
@@ -21,7 +7,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Container, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,23 +20,13 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.model.lifecycle import ENDED
-from fdstore.model.people import (
-    MAX_ANSWER_CHARS,
-    MAX_CHOICE_CHARS,
-    MAX_CHOICES,
-    MAX_NAME_CHARS,
-    MAX_QUESTION_CHARS,
-    OnTimeout,
-    PersonAnswer,
-    Question,
-    QuestionKind,
-)
+from fdstore.model.people import MAX_ANSWER_CHARS, MAX_NAME_CHARS, GivenAnswer, PersonAnswer, Question
 from fdstore.model.records import Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, in_pieces, member_of, process_keys
 from fdstore.store.outcomes import outcome
-from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing
+from fdstore.store.processes.questions import MAX_OPEN, StoredQuestion, read_arguments, write_arguments
 from fdstore.store.record_format import (
     decode_moment,
     decode_or_none,
@@ -72,154 +48,8 @@ log = logging.getLogger("fdstore.store")
 
 _ENDED = frozenset(state.encode() for state in ENDED)
 
-MAX_OPEN = 100
-"""Open questions that a process may have."""
-
 MAX_LISTED = 1000
 """Open questions of one tree that are listed."""
-
-MAX_TIMEOUT_S = 366 * 86_400
-
-
-class StoredQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A question as it is stored. `arguments` is JSON; `schema` and `contents` are what an approved call is
-    compared with before it runs: a digest of the tool's schema, and the contents that descriptors named."""
-
-    kind: QuestionKind
-    text: str = ""
-    choices: tuple[str, ...] = ()
-    fd: str | None = None
-    tool: str = ""
-    arguments: msgspec.Raw = msgspec.Raw(b"{}")
-    in_code: bool = False
-    call: str = ""
-    on_timeout: OnTimeout = "deny"
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_TIMEOUT_S)]
-    schema: str = ""
-    contents: dict[str, str] = {}
-
-
-class Asked(NamedTuple):
-    """A question that was asked: its number, its answer (None while there is none), and until when it takes
-    one, by Redis."""
-
-    number: int
-    answer: PersonAnswer | None
-    until: float
-
-
-# --- as the process that asks
-
-
-def write_arguments(arguments: object) -> msgspec.Raw:
-    """Return the arguments of a call as JSON, exactly. Raises `InvalidArgument`."""
-    try:
-        written = json.dumps(arguments, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument("", f"the arguments cannot be written as JSON: {error}") from error
-    return msgspec.Raw(encode(written))
-
-
-def read_arguments(stored: msgspec.Raw) -> dict[str, Any]:
-    """Return the arguments that `write_arguments` wrote. Raises one of `record_format.UNREADABLE`."""
-    found = json.loads(bytes(stored))
-    if not isinstance(found, dict):
-        raise ValueError("the arguments are no JSON object")
-    return found
-
-
-def check_question(question: str, choices: Sequence[str]) -> None:
-    """Raise `InvalidArgument` or `TooLarge` for what cannot be asked."""
-    if not question.strip():
-        raise InvalidArgument("question", "must say what the person is to decide")
-    encode(question)
-    if len(question) > MAX_QUESTION_CHARS:
-        advice = "store the text, and name it with fd"
-        raise TooLarge("the question", len(question), MAX_QUESTION_CHARS, advice)
-    if len(choices) > MAX_CHOICES:
-        raise InvalidArgument("choices", f"at most {MAX_CHOICES} choices are taken")
-    for choice in choices:
-        encode(choice)
-        if not choice.strip() or len(choice) > MAX_CHOICE_CHARS:
-            raise InvalidArgument("choices", f"each choice must be a text of 1-{MAX_CHOICE_CHARS} characters")
-
-
-def ask(handle: ProcessHandle, slot: str, question: StoredQuestion) -> Operation[Asked]:
-    """Ask a question under the id of its call, once: a repeat finds it, and its answer. One round trip.
-    Raises `InvalidArgument` if too many are open, `Fenced`, `NotFound`."""
-    asked = yield from _ask(handle, slot, msgspec.json.encode(question), question.timeout_s)
-    assert asked is not None
-    return asked
-
-
-def look(handle: ProcessHandle, slot: str, timeout_s: float) -> Operation[Asked | None]:
-    """Return the question of a call as it stands now; None if it was not asked. One that nobody answered in
-    its time has that as its answer from then on. One round trip. Raises `Fenced`, `NotFound`."""
-    return (yield from _ask(handle, slot, b"", timeout_s))
-
-
-def _ask(handle: ProcessHandle, slot: str, record: bytes, timeout_s: float) -> Operation[Asked | None]:
-    keys = handle.keys
-    command = script("questions_ask")(
-        tree=keys.tree.record,
-        process=keys.record,
-        questions=keys.questions,
-        open=keys.tree.questions,
-        process_id=handle.id,
-        attempt=handle.attempt,
-        call=slot,
-        record=record,
-        timeout_s=timeout_s,
-        most_open=MAX_OPEN,
-    )
-    [reply] = yield [command]
-    if reply[0] == b"full":
-        raise InvalidArgument("", f"{MAX_OPEN} questions of this process are open; wait for their answers")
-    number, *rest = outcome(reply, handle.id)
-    if not number:
-        return None
-    what = f"the questions of process {handle.id}"
-    with decoding(what):
-        answer = decode_record(rest[0], PersonAnswer, what) if rest[0] else None
-        return Asked(decode_ordinal(number), answer, decode_moment(rest[1]))
-
-
-def stored_question(handle: ProcessHandle, number: int) -> Operation[StoredQuestion]:
-    """Return a question of the process as it was asked. Raises `DamagedRecord`."""
-    [found] = yield [("HGET", handle.keys.questions, str(number))]
-    return decode_record(found, StoredQuestion, f"question {number} of process {handle.id}")
-
-
-def any_settled(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[bool]:
-    """Return whether one of these questions has an answer, or its time is over. One round trip."""
-    fields = [f"{number}/{part}" for number in numbers for part in ("answer", "until")]
-    found, now = yield [("HMGET", handle.keys.questions, *fields), ("TIME",)]
-    now_s = seconds_of(now)
-    with decoding(f"the questions of process {handle.id}"):
-        return any(
-            answer is not None or decode_moment(until) <= now_s
-            for answer, until in zip(found[::2], found[1::2], strict=True)
-        )
-
-
-def withdraw(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[None]:
-    """Withdraw questions that no call waits for any more. Raises `Fenced`, `NotFound`."""
-    if not numbers:
-        return
-    keys = handle.keys
-    command = script("questions_withdraw")(
-        tree=keys.tree.record,
-        process=keys.record,
-        questions=keys.questions,
-        process_id=handle.id,
-        attempt=handle.attempt,
-        numbers=numbers,
-    )
-    [reply] = yield [command]
-    outcome(reply, handle.id)
-
-
-# --- for people
 
 
 class OpenQuestions(msgspec.Struct, frozen=True):
@@ -400,25 +230,15 @@ class TakenAnswer(NamedTuple):
     wakes: bool
 
 
-def answer(
-    prefix: str,
-    process: str,
-    text: str | None = None,
-    *,
-    question: int | None = None,
-    choice: int | None = None,
-    approve: bool | None = None,
-    reason: str = "",
-    arguments: dict[str, Any] | None = None,
-    by: str = "",
-    door: str = "python",
-) -> Operation[TakenAnswer]:
-    """Answer a question of a process; the first answer stays. See `Store.answer`. Raises `InvalidArgument`,
-    `TooLarge`, `NotFound`, `QuestionClosed`, `DamagedRecord`."""
+def answer(prefix: str, process: str, given: GivenAnswer) -> Operation[TakenAnswer]:
+    """Answer a question of a process; the first answer stays. Raises `InvalidArgument`, `TooLarge`,
+    `NotFound`, `QuestionClosed`, `DamagedRecord`."""
     keys = process_keys(prefix, process)
-    chosen = yield from _chosen(keys, question)
-    given = _decide(chosen, text, choice, approve, reason, arguments)
-    given = msgspec.structs.replace(given, by=_name("by", by) or "someone", door=_name("door", door))
+    chosen = yield from _chosen(keys, given.question)
+    said = _decide(chosen, given)
+    said = msgspec.structs.replace(
+        said, by=_name("by", given.by) or "someone", door=_name("door", given.door)
+    )
     [reply] = yield [
         script("questions_answer")(
             tree=keys.tree.record,
@@ -428,7 +248,7 @@ def answer(
             answers=keys.tree.answer(new_op()),
             process_id=keys.process,
             number=chosen.number,
-            record=_encode_answer(given),
+            record=_encode_answer(said),
         )
     ]
     _raise_closed(reply, keys.process, chosen.number)
@@ -501,15 +321,10 @@ def _chosen(keys: ProcessKeys, number: int | None) -> Operation[Question]:
     return those[0]
 
 
-def _decide(
-    question: Question,
-    text: str | None,
-    choice: int | None,
-    approve: bool | None,
-    reason: str,
-    arguments: dict[str, Any] | None,
-) -> PersonAnswer:
+def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:
     """Return the answer to a question. Raises `InvalidArgument` for one that does not fit it."""
+    text, choice, approve = given.text, given.choice, given.approve
+    reason, arguments = given.reason, given.arguments
     if question.kind == "approval":
         if text is not None or choice is not None:
             problem = f"question {question.number} asks whether {question.tool} may run; answer yes or no"

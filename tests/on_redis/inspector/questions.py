@@ -7,8 +7,8 @@ from typing import Any
 from fdstore.agents.loop.conversation import Start
 from fdstore.client import Process
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import people, processes, waiting
-from fdstore.store.processes.people import StoredQuestion
+from fdstore.store.processes import processes, questions, waiting
+from fdstore.store.processes.questions import StoredQuestion
 from tests.on_redis.child_agents import claim
 from tests.on_redis.inspector.journals import answer, converse
 
@@ -27,8 +27,8 @@ def ask(proc: Process, running: ProcessHandle, call: str = "t1", **question: Any
     """Ask a question of an agent, park it, and return the number of the question."""
     arguments = question.pop("arguments", None)
     if arguments is not None:
-        question |= {"kind": "approval", "arguments": people.write_arguments(arguments)}
+        question |= {"kind": "approval", "arguments": questions.write_arguments(arguments)}
     stored = StoredQuestion(**{"kind": "question", "timeout_s": DAY_S, "call": call, **question})
-    number = proc.store.run(people.ask(running, call, stored)).number
+    number = proc.store.run(questions.ask(running, call, stored)).number
     proc.store.run(waiting.park(running, [], None, [number]))
     return number

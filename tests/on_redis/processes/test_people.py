@@ -11,12 +11,13 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import DamagedRecord, FDStoreError, Fenced, InvalidArgument, NotFound, QuestionClosed
-from fdstore.model.people import MAX_CHOICES, PersonAnswer
+from fdstore.model.people import MAX_CHOICES, GivenAnswer, PersonAnswer
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import leases, people, process_records, processes, waiting
-from fdstore.store.processes.people import StoredQuestion
+from fdstore.store.processes import leases, people, process_records, processes, questions, waiting
+from fdstore.store.processes.questions import StoredQuestion
+from fdstore.wire.operation import Operation
 from tests.on_redis.child_agents import claim
 from tests.round_trips import count_round_trips, killed_after
 from tests.stored_keys import Stored, check_keys
@@ -30,8 +31,12 @@ def plain(text: str = "Which colour?", timeout_s: float = DAY_S, **more: Any) ->
 
 
 def approval(timeout_s: float = DAY_S, **arguments: Any) -> StoredQuestion:
-    written = people.write_arguments(arguments)
+    written = questions.write_arguments(arguments)
     return StoredQuestion(kind="approval", tool="deploy", arguments=written, timeout_s=timeout_s)
+
+
+def answering(text: str, question: int | None = None) -> Operation[people.TakenAnswer]:
+    return people.answer("fdstore", "triage.1", GivenAnswer(text=text, question=question))
 
 
 @pytest.fixture
@@ -43,7 +48,7 @@ def agent(store: Store) -> ProcessHandle:
 
 
 def ask(store: Store, agent: ProcessHandle, slot: str = "turn1:a", **more: Any) -> int:
-    return store.run(people.ask(agent, slot, plain(**more))).number
+    return store.run(questions.ask(agent, slot, plain(**more))).number
 
 
 def pass_time(store: Store, execute: Execute, agent: ProcessHandle, number: int) -> None:
@@ -52,7 +57,7 @@ def pass_time(store: Store, execute: Execute, agent: ProcessHandle, number: int)
 
 
 def test_a_question_is_found_at_its_tree_until_it_is_answered(store: Store, agent: ProcessHandle) -> None:
-    asked = store.run(people.ask(agent, "turn1:a", plain(choices=("red", "blue"), fd="fd:1")))
+    asked = store.run(questions.ask(agent, "turn1:a", plain(choices=("red", "blue"), fd="fd:1")))
 
     [question] = store.questions("triage")
     assert [question] == store.questions()
@@ -66,15 +71,15 @@ def test_a_question_is_found_at_its_tree_until_it_is_answered(store: Store, agen
     assert (answer.text, answer.choice, answer.by, answer.door) == ("blue", 2, "ann", "cli")
     assert answer.at_ms / 1000 == pytest.approx(question.asked_at, abs=60)
     assert store.questions() == []
-    found = store.run(people.look(agent, "turn1:a", DAY_S))
+    found = store.run(questions.look(agent, "turn1:a", DAY_S))
     assert found is not None
     assert found.answer == answer
 
 
 def test_a_call_that_is_repeated_asks_once(store: Store, agent: ProcessHandle) -> None:
-    numbers = [store.run(people.ask(agent, "turn1:a", plain())).number for _ in range(3)]
+    numbers = [store.run(questions.ask(agent, "turn1:a", plain())).number for _ in range(3)]
 
-    other = store.run(people.ask(agent, "turn1:b", plain("And which size?"))).number
+    other = store.run(questions.ask(agent, "turn1:b", plain("And which size?"))).number
 
     assert (numbers, other) == ([1, 1, 1], 2)
     assert [each.number for each in store.questions()] == [1, 2]
@@ -88,7 +93,7 @@ def test_the_first_answer_stays(store: Store, agent: ProcessHandle) -> None:
         store.answer("triage.1", "blue", question=1, by="bob")
 
     assert found.value.type == "conflict"
-    again = store.run(people.look(agent, "turn1:a", DAY_S))
+    again = store.run(questions.look(agent, "turn1:a", DAY_S))
     assert again is not None
     assert again.answer is not None
     assert again.answer.text == "red"
@@ -109,7 +114,7 @@ def test_of_two_answers_at_once_one_is_taken(store: Store, agent: ProcessHandle)
         for thread in threads:
             thread.join()
 
-        found = store.run(people.look(agent, f"turn{number}:a", DAY_S))
+        found = store.run(questions.look(agent, f"turn{number}:a", DAY_S))
         assert found is not None
         assert found.answer is not None
         assert [found.answer.by] == taken
@@ -121,14 +126,14 @@ def test_an_answer_whose_client_dies_at_any_request_is_given_once_or_not(
     for number in range(4):
         slot = f"turn1:{number}"
         asked = ask(store, agent, slot)
-        ended = killed_after(store, people.answer("fdstore", "triage.1", "red", question=asked), number)
+        ended = killed_after(store, answering("red", question=asked), number)
         assert ended == (number == 3)
         check_keys(Stored(execute))
 
         with suppress(QuestionClosed):
             store.answer("triage.1", "red", question=asked)
 
-        found = store.run(people.look(agent, slot, DAY_S))
+        found = store.run(questions.look(agent, slot, DAY_S))
         assert found is not None
         assert found.answer is not None
         assert found.answer.text == "red"
@@ -139,7 +144,7 @@ def test_the_end_of_a_process_withdraws_its_questions(
     store: Store, agent: ProcessHandle, execute: Execute, how: str
 ) -> None:
     ask(store, agent)
-    store.run(people.ask(agent, "turn1:b", approval()))
+    store.run(questions.ask(agent, "turn1:b", approval()))
 
     if how.startswith("killed"):
         store.run(processes.cancel("fdstore", "triage.1" if how == "killed" else "triage"))
@@ -161,7 +166,7 @@ def test_nobody_answers_after_its_time(store: Store, agent: ProcessHandle, execu
     with pytest.raises(QuestionClosed, match="its time is over"):
         store.answer("triage.1", "red", question=number)
     assert store.questions() == []
-    found = store.run(people.look(agent, "turn1:a", DAY_S))
+    found = store.run(questions.look(agent, "turn1:a", DAY_S))
     execute("HSET", agent.keys.questions, f"{number}/until", "9999999999")  # the clock was set back since
 
     assert found is not None
@@ -177,7 +182,7 @@ def test_the_time_of_a_question_begins_again_if_the_clock_was_set_back(
     ask(store, agent, timeout_s=60.0)
     execute("HSET", agent.keys.questions, "1/until", "9999999999")
 
-    found = store.run(people.look(agent, "turn1:a", 60.0))
+    found = store.run(questions.look(agent, "turn1:a", 60.0))
 
     assert found is not None
     [question] = store.questions()
@@ -192,7 +197,7 @@ def test_what_a_call_does_not_wait_for_any_more_takes_no_answer(
     ask(store, agent, "turn1:b")
     store.answer("triage.1", "red", question=2)
 
-    store.run(people.withdraw(agent, [1, 2]))
+    store.run(questions.withdraw(agent, [1, 2]))
 
     assert store.questions() == []
     with pytest.raises(QuestionClosed, match="it was withdrawn"):
@@ -205,7 +210,7 @@ def test_an_answer_makes_the_agent_ready_that_waits_for_it(store: Store, agent: 
     assert store.run(waiting.park(agent, [], 100.0, numbers))
     parked = store.run(process_records.record("fdstore", "triage.1"))
 
-    answered = store.run(people.answer("fdstore", "triage.1", "red", question=1))
+    answered = store.run(answering("red", question=1))
 
     assert (parked.state, parked.waiting_for, parked.worker) == ("waiting", ("person",), None)
     assert answered.wakes
@@ -216,7 +221,7 @@ def test_an_answer_makes_the_agent_ready_that_waits_for_it(store: Store, agent: 
 def test_an_answer_before_the_agent_waits_keeps_it_from_waiting(store: Store, agent: ProcessHandle) -> None:
     number = ask(store, agent)
 
-    answered = store.run(people.answer("fdstore", "triage.1", "red"))
+    answered = store.run(answering("red"))
 
     assert not answered.wakes
     assert not store.run(waiting.park(agent, [], 100.0, [number]))
@@ -233,7 +238,7 @@ def test_the_end_of_a_child_does_not_wake_an_agent_that_waits_for_a_person_too(
 
     record = store.run(process_records.record("fdstore", "triage.1"))
     assert (woken, record.waiting_for) == ((), ("person",))
-    assert store.run(people.answer("fdstore", "triage.1", "red")).wakes
+    assert store.run(answering("red")).wakes
 
 
 def test_the_sweep_wakes_an_agent_whose_question_nobody_answered(
@@ -285,7 +290,7 @@ def test_an_attempt_that_lost_its_lease_asks_nothing(
 def test_an_answer_that_does_not_fit_its_question_is_refused(
     store: Store, agent: ProcessHandle, question: StoredQuestion, given: dict[str, Any], problem: str
 ) -> None:
-    store.run(people.ask(agent, "turn1:a", question))
+    store.run(questions.ask(agent, "turn1:a", question))
 
     with pytest.raises(InvalidArgument, match=problem):
         store.answer("triage.1", **given)
@@ -307,7 +312,7 @@ def test_one_of_several_questions_is_named(store: Store, agent: ProcessHandle) -
 
 def test_arguments_are_those_that_were_asked_about(store: Store, agent: ProcessHandle) -> None:
     asked = {"path": "a\x1b[2J", "n": 123456789012345678901234567890, "deep": [{"x": None}], "f": 1e300}
-    store.run(people.ask(agent, "turn1:a", approval(**asked)))
+    store.run(questions.ask(agent, "turn1:a", approval(**asked)))
 
     [question] = store.questions()
     same = store.answer("triage.1", approve=True, arguments=dict(asked), by="ann")
@@ -319,7 +324,7 @@ def test_arguments_are_those_that_were_asked_about(store: Store, agent: ProcessH
 
 def test_a_number_is_no_flag_and_an_order_of_keys_no_change(store: Store, agent: ProcessHandle) -> None:
     for name in ("a", "b"):
-        store.run(people.ask(agent, f"turn1:{name}", approval(count=1, force=False)))
+        store.run(questions.ask(agent, f"turn1:{name}", approval(count=1, force=False)))
 
     flag = store.answer("triage.1", question=1, approve=True, arguments={"count": True, "force": 0})
     same = store.answer("triage.1", question=2, approve=True, arguments={"force": False, "count": 1})
@@ -328,7 +333,7 @@ def test_a_number_is_no_flag_and_an_order_of_keys_no_change(store: Store, agent:
 
 
 def test_changed_arguments_are_in_the_answer(store: Store, agent: ProcessHandle) -> None:
-    store.run(people.ask(agent, "turn1:a", approval(path="a")))
+    store.run(questions.ask(agent, "turn1:a", approval(path="a")))
 
     answer = store.answer("triage.1", approve=True, arguments={}, by="ann")
 
@@ -336,7 +341,7 @@ def test_changed_arguments_are_in_the_answer(store: Store, agent: ProcessHandle)
 
 
 def test_a_process_has_a_bounded_number_of_open_questions(store: Store, agent: ProcessHandle) -> None:
-    for number in range(people.MAX_OPEN):
+    for number in range(questions.MAX_OPEN):
         ask(store, agent, f"turn1:{number}")
 
     with pytest.raises(InvalidArgument, match="100 questions of this process are open"):
@@ -344,7 +349,7 @@ def test_a_process_has_a_bounded_number_of_open_questions(store: Store, agent: P
 
     assert ask(store, agent, "turn1:0") == 1
     store.answer("triage.1", "red", question=1)
-    assert ask(store, agent, "turn1:more") == people.MAX_OPEN + 1
+    assert ask(store, agent, "turn1:more") == questions.MAX_OPEN + 1
 
 
 @pytest.mark.parametrize(
@@ -390,7 +395,7 @@ def test_members_that_are_no_questions_are_reported_and_left_out(
 
 
 def test_a_dropped_tree_leaves_no_question(store: Store, proc: Process, execute: Execute) -> None:
-    store.run(people.ask(proc.handle, "turn1:a", plain()))
+    store.run(questions.ask(proc.handle, "turn1:a", plain()))
 
     store.drop_tree("triage", kill=True)
 
@@ -403,13 +408,13 @@ def test_questions_cost_a_few_round_trips(store: Store, agent: ProcessHandle) ->
     for number in range(20):
         ask(store, agent, f"turn1:{number}")
 
-    assert count_round_trips(store, people.ask(agent, "turn2:a", plain()))[1] == 1
+    assert count_round_trips(store, questions.ask(agent, "turn2:a", plain()))[1] == 1
     assert count_round_trips(store, people.open_questions("fdstore"))[1] == 3
-    assert count_round_trips(store, people.answer("fdstore", "triage.1", "red", question=3))[1] == 2
+    assert count_round_trips(store, answering("red", question=3))[1] == 2
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
     for question, choices in [(" ", ()), ("x" * 10_001, ()), ("x", [""]), ("x", ["a"] * (MAX_CHOICES + 1))]:
         with pytest.raises(FDStoreError):
-            people.check_question(question, choices)
-    people.check_question("x", ["a"] * MAX_CHOICES)
+            questions.check_question(question, choices)
+    questions.check_question("x", ["a"] * MAX_CHOICES)

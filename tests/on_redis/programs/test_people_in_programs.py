@@ -136,24 +136,28 @@ except PermissionError as error:
         assert len(store.tree("solo").members) == 1 + approved
 
 
-def test_a_question_that_is_not_awaited_is_withdrawn_with_the_program(
+def test_a_question_that_is_not_awaited_any_more_is_withdrawn_with_the_program(
     store: Store, tmp_path: Path, execute: Execute
 ) -> None:
     code = """
 import asyncio
-task = asyncio.create_task(ask_person("This?"))
-await asyncio.gather(ask_person("That?"))
-print("done")
+try:
+    await asyncio.gather(ask_person("This?"), ask_person(" "))
+except ValueError:
+    print(await ask_person("That?"))
 """
     with running(store, Codes(code), tmp_path) as agents:
         launch(agents)
         agents.attempt("solo")
-        for each in store.questions():
+        asked = store.questions()
+        for each in asked:
             if each.text == "That?":
                 store.answer("solo", "yes", question=each.number)
 
         agents.run_all("solo")
 
+        assert [each.text for each in asked] == ["This?", "That?"]
+        assert "\nyes\n" in agents.results()[0].content
         assert agents.record().state == "exited"
         assert store.questions() == []
         check_keys(Stored(execute))
