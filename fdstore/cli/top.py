@@ -6,7 +6,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
-from fdstore.cli.top_rows import ORDERS, TABLES, headline, rows_of
+from fdstore.cli.top_rows import ORDERS, TABLES, asking_line, headline, rows_of
 from fdstore.errors import InvalidArgument
 from fdstore.setup.optional_packages import require
 
@@ -68,6 +68,8 @@ def _print_once(session: CliSession, *, ended: bool, order: str, words: str) -> 
         return
     output.line(headline(snapshot))
     output.line(summary(snapshot.health))
+    if snapshot.asking:
+        output.line(asking_line(snapshot))
     for view, table in TABLES.items():
         rows = [row.cells for row in rows_of(view, snapshot, order=order, words=words)]
         if not rows:

@@ -196,6 +196,13 @@ def _busy(worker: LiveWorker) -> str:
     return f"{load.busy} of {load.slots}" + (f", {load.lost} lost" if load.lost else "")
 
 
+def asking_line(snapshot: LiveSnapshot) -> str:
+    """Return which processes wait for people, and how to answer; "" if none does."""
+    from fdstore.store.views.health_rule import people_finding
+
+    return "".join(f"{each.said}; {each.advice}" for each in people_finding(snapshot.asking))
+
+
 def headline(snapshot: LiveSnapshot) -> str:
     """Return the counts of a snapshot in one line."""
     states: dict[str, int] = {}

@@ -65,6 +65,13 @@ class Question(Record, frozen=True, kw_only=True):
         return self.process.partition(".")[0]
 
 
+class AskingProcess(Record, frozen=True, kw_only=True):
+    """A process with `questions` open questions to a person."""
+
+    process: str
+    questions: int
+
+
 _Milliseconds = Annotated[int, msgspec.Meta(ge=0, lt=1000 * MAX_MOMENT_S)]
 
 

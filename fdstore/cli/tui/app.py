@@ -16,7 +16,7 @@ from textual.widgets import DataTable, Footer, Input, Label, Static
 from fdstore.agents.runtime.eligibility import live_explained
 from fdstore.cli.colours import STATE_STYLES
 from fdstore.cli.tables import fit, shorten, shorten_inside, width
-from fdstore.cli.top_rows import ORDERS, TABLES, VIEWS, TopRow, headline, rows_of
+from fdstore.cli.top_rows import ORDERS, TABLES, VIEWS, TopRow, asking_line, headline, rows_of
 from fdstore.cli.tui.content_screen import ContentScreen, DescriptorsScreen, Rows, cell
 from fdstore.cli.tui.help_screen import HelpScreen
 from fdstore.cli.tui.log_screen import LogScreen
@@ -219,6 +219,8 @@ class TopApp(App[None]):
         if (level := level_of(health)) != "ok":
             style = "bold red" if level == "problem" else "yellow"
             line.append("\n" + show_controls(summary(health), keep=""), style=style)
+        if self.snapshot and self.snapshot.asking:
+            line.append("\n" + show_controls(asking_line(self.snapshot), keep=""), style="yellow")
         if self._problem:
             line = Text(show_controls(self._problem, keep=""), style="bold red")
         self.query_one("#head", Static).update(line)

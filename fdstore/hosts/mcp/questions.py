@@ -108,8 +108,8 @@ class Elicitations:
 
         async with anyio.create_task_group() as group:
             group.start_soon(take_back, group.cancel_scope)
-            form = types.ElicitRequestFormParams(message=message, requested_schema=schema_of(question))
             try:
+                form = types.ElicitRequestFormParams(message=message, requested_schema=schema_of(question))
                 result = await connection.send_request(types.ElicitRequest(params=form))
             except (MCPError, ValidationError) as error:
                 log.warning("the host did not show a question: %s", error)

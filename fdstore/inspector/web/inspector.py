@@ -20,6 +20,7 @@ from fdstore.http.address import LOOPBACK_NAMES
 from fdstore.inspector.web.ask_tracks import AskTracks
 from fdstore.inspector.web.journal_tracks import JournalTracks
 from fdstore.inspector.web.rendering import page_templates
+from fdstore.model.people import AskingProcess
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.processes import people
 from fdstore.store.views.health import read_health
@@ -80,8 +81,8 @@ class Inspector:
         self.health: list[Finding] | None = None
         """The findings of `look_at_health`; None if they are not known."""
         self._health_at = float("-inf")
-        self.questions = 0
-        """How many questions are open, as `look_at_questions` found last."""
+        self.asking: list[AskingProcess] = []
+        """The processes that wait for people, as `look_at_questions` found last."""
         self._questions_at = float("-inf")
 
     async def look_at_health(self) -> None:
@@ -97,6 +98,11 @@ class Inspector:
         except FDStoreError:
             self.health = None
 
+    @property
+    def questions(self) -> int:
+        """How many questions are open, as `look_at_questions` found last."""
+        return sum(each.questions for each in self.asking)
+
     async def look_at_questions(self) -> None:
         """Count the open questions again if they were counted long ago: the more trees, the longer. Raises
         nothing: the count stays while Redis is away."""
@@ -105,8 +111,8 @@ class Inspector:
             return
         self._questions_at = float("inf")  # others show the last count meanwhile
         try:
-            self.questions = await self.within(
-                PATIENCE_S, lambda: self.store.run(people.count_open(self.store.prefix))
+            self.asking = await self.within(
+                PATIENCE_S, lambda: self.store.run(people.who_asks(self.store.prefix))
             )
         except FDStoreError:
             pass

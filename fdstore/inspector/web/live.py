@@ -107,11 +107,11 @@ async def changes(page: WebPage, request: PageRequest) -> AsyncIterator[bytes]:
                 is_away, shown, look = False, now_seen, look_now
                 again_at = time.monotonic() + AGAIN_S
             await inspector.look_at_health()
-            health = strip(inspector.health)
+            await inspector.look_at_questions()
+            health = strip(inspector)
             if strip_shown and health["health_seen"] != strip_shown:
                 yield event("strip", render(inspector.templates, "strip.html", **health))
             strip_shown = health["health_seen"] or strip_shown
-            await inspector.look_at_questions()
             if inspector.questions != asked_shown:
                 asked_shown = inspector.questions
                 yield event("asked", asked_shown)

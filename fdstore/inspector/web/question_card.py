@@ -92,7 +92,7 @@ async def waiting_of(request: PageRequest, process: ProcessRecord) -> OpenCards:
         found = await store.run(people.questions_of(store.prefix, process.id))
     except DamagedRecord as error:
         return OpenCards(unreadable=(unreadable(error),))
-    return await _waiting(request, found, ())
+    return await _waiting(request, found.questions, found.unreadable)
 
 
 async def waiting_of_tree(request: PageRequest, tree: str) -> OpenCards:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
@@ -11,11 +11,11 @@ import msgspec
 from starlette.responses import Response
 
 from fdstore.errors import FDStoreError, StoreUnavailable
+from fdstore.inspector.web.inspector import Inspector
 from fdstore.inspector.web.page import PageRequest, WebPage
 from fdstore.inspector.web.rendering import encode, render
 from fdstore.model.people import MAX_NAME_CHARS
-from fdstore.store.doctor.safety import Finding
-from fdstore.store.views.health_rule import level_of
+from fdstore.store.views.health_rule import level_of, people_finding
 
 OF_STREAMS = ("seen", "strip", "asked")
 """Arguments by which a browser says what it shows when it asks for live updates: links have none of them."""
@@ -64,7 +64,7 @@ def context(request: PageRequest, page: WebPage | None, data: Any) -> dict[str, 
     tail = f"?{query}" if query else ""
     return {
         "page": data,
-        **strip(request.inspector.health if page else None),
+        **strip(request.inspector if page else None),
         "path": path,
         "link": lambda **changes: changed_query(shown, changes),
         "json_url": f"{quoted_base}.json{tail}" if page else None,
@@ -100,16 +100,18 @@ PLACES = {
     "queue": FindingPlace("/workers"),
     "sweep": FindingPlace("/workers"),
     "failures": FindingPlace("/?state=failed&within=1h", "see the reasons"),
+    "people": FindingPlace("/questions"),
     "losses": FindingPlace("/?state=lost&within=1h", "see which runs"),
 }
 """By the subject of a finding; that of any other is the page of the store's health."""
 
 
-def strip(findings: Sequence[Finding] | None) -> dict[str, Any]:
-    """Return what the strip of a page shows: the problems and notes about the store and its workers, or else
-    all figures. Without findings there is no strip."""
-    if findings is None:
+def strip(inspector: Inspector | None) -> dict[str, Any]:
+    """Return what the strip of a page shows: the problems and notes about the store and its workers, and who
+    waits for people, or else all figures. Without findings there is no strip."""
+    if inspector is None or inspector.health is None:
         return {"health": None, "health_level": "", "health_seen": "", "place_of": None}
+    findings = [*inspector.health, *people_finding(inspector.asking)]
     urgent = [each for each in findings if each.note or not each.ok]
     seen = hashlib.sha256(msgspec.json.encode(findings)).hexdigest()[:16]
     return {

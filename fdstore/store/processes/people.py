@@ -20,7 +20,14 @@ from fdstore.errors import (
     quoted,
 )
 from fdstore.model.lifecycle import ENDED
-from fdstore.model.people import MAX_ANSWER_CHARS, MAX_NAME_CHARS, GivenAnswer, PersonAnswer, Question
+from fdstore.model.people import (
+    MAX_ANSWER_CHARS,
+    MAX_NAME_CHARS,
+    AskingProcess,
+    GivenAnswer,
+    PersonAnswer,
+    Question,
+)
 from fdstore.model.records import Unreadable
 from fdstore.store.clock import seconds_of
 from fdstore.store.keys import ProcessKeys, TreeKeys, check_root, in_pieces, member_of, process_keys
@@ -41,7 +48,7 @@ from fdstore.store.record_format import (
 from fdstore.store.tree_facts import tree_names
 from fdstore.text.paging import encode
 from fdstore.text.quantities import format_count
-from fdstore.wire.operation import Batch, Operation, new_op
+from fdstore.wire.operation import Batch, Command, Operation, new_op
 from fdstore.wire.scripts import script, text
 
 log = logging.getLogger("fdstore.store")
@@ -135,9 +142,9 @@ def _question(
         )
 
 
-def questions_of(prefix: str, process: str) -> Operation[list[Question]]:
+def questions_of(prefix: str, process: str) -> Operation[OpenQuestions]:
     """Return the open questions of one process, in the order of their numbers. Two round trips. Raises
-    `NotFound`, `DamagedRecord`."""
+    `NotFound`, `DamagedRecord` if it cannot be read which are open."""
     keys = process_keys(prefix, process)
     state, program, numbers, now = yield [
         ("HGET", keys.record, "state"),
@@ -152,9 +159,13 @@ def questions_of(prefix: str, process: str) -> Operation[list[Question]]:
         ("HMGET", keys.questions, each, each + b"/asked", each + b"/until", each + b"/answer")
         for each in names
     ]
-    found = [_question(keys, each, reply, program) for each, reply in zip(names, replies, strict=True)]
-    now_s = seconds_of(now)
-    return [each for each in found if each is not None and each.until > now_s]
+    found, now_s = OpenQuestions([], []), seconds_of(now)
+    for each, reply in zip(names, replies, strict=True):
+        with skipping(found.unreadable):
+            question = _question(keys, each, reply, program)
+            if question is not None and question.until > now_s:
+                found.questions.append(question)
+    return found
 
 
 class AskedQuestion(NamedTuple):
@@ -184,14 +195,32 @@ def asked_question(prefix: str, process: str, number: int) -> Operation[AskedQue
     return AskedQuestion(question, found, text(state) if state in _ENDED else "")
 
 
-def count_open(prefix: str) -> Operation[int]:
-    """Return how many questions are open, of all trees. Two round trips for some hundred trees."""
+def who_asks(prefix: str) -> Operation[list[AskingProcess]]:
+    """Return the processes with open questions, of all trees. Two round trips for some hundred trees."""
     names = yield from tree_names(prefix)
-    count = 0
+    found: list[AskingProcess] = []
     for some in in_pieces(names):
-        counts = yield from replies_or_damage([("ZCARD", TreeKeys(prefix, name).questions) for name in some])
-        count += sum(each for each in counts if isinstance(each, int))
-    return count
+        trees = [TreeKeys(prefix, name) for name in some]
+        replies = yield from replies_or_damage([listed_questions(each) for each in trees])
+        for tree, reply in zip(trees, replies, strict=True):
+            found += asking_processes(tree, reply)
+    return found
+
+
+def listed_questions(tree: TreeKeys) -> Command:
+    """Return the command whose reply `asking_processes` reads."""
+    return ("ZRANGE", tree.questions, 0, MAX_LISTED - 1)
+
+
+def asking_processes(tree: TreeKeys, reply: list[bytes] | DamagedRecord) -> list[AskingProcess]:
+    """Return the processes of a tree that have open questions, those that asked first in front. What is not a
+    question is left out; `open_questions` names it."""
+    counts: dict[str, int] = {}
+    for member in [] if isinstance(reply, DamagedRecord) else reply:
+        process, _, number = member.rpartition(b"/")
+        if number.isdigit() and (keys := member_of(tree, process)) is not None:
+            counts[keys.process] = counts.get(keys.process, 0) + 1
+    return [AskingProcess(process=process, questions=count) for process, count in counts.items()]
 
 
 def problems_of(tree: TreeKeys, members: Sequence[str], ended: Container[str]) -> Operation[dict[str, str]]:
@@ -311,14 +340,19 @@ def _chosen(keys: ProcessKeys, number: int | None) -> Operation[Question]:
         assert found is not None
         return found
     those = yield from questions_of(keys.tree.prefix, keys.process)
-    if not those:
+    count = len(those.questions) + len(those.unreadable)
+    if not those.questions and those.unreadable:
+        raise DamagedRecord(those.unreadable[0].what, those.unreadable[0].problem)
+    if not those.questions:
         raise NotFound(f"an open question of process {keys.process}")
-    if len(those) > 1:
-        numbers = ", ".join(str(each.number) for each in those)
+    if count > 1:
+        numbers = ", ".join(str(each.number) for each in those.questions)
+        damaged = f" ({len(those.unreadable)} cannot be read)" if those.unreadable else ""
         raise InvalidArgument(
-            "question", f"{keys.process} asks {format_count(len(those), 'question')}: name one of {numbers}"
+            "question",
+            f"{keys.process} asks {format_count(count, 'question')}{damaged}: name one of {numbers}",
         )
-    return those[0]
+    return those.questions[0]
 
 
 def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:

@@ -227,6 +227,15 @@ class FinishedTrees(msgspec.Struct, frozen=True):
     usage: dict[str, TreeHoldings]
 
 
+def _moment_of(oldest: list[bytes] | DamagedRecord) -> float | None:
+    """Return when the oldest question was asked; None without one, or if that cannot be read."""
+    if isinstance(oldest, DamagedRecord) or not oldest:
+        return None
+    with suppress(*UNREADABLE):
+        return decode_moment(oldest[1])
+    return None
+
+
 def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
     """Return those of these trees whose processes have all ended. One round trip, if no tree is
     damaged."""
@@ -257,6 +266,6 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
                 0 if isinstance(streams, DamagedRecord) else streams,
                 decode_troubles(troubles),
                 0 if isinstance(asked, DamagedRecord) else asked,
-                None if isinstance(oldest, DamagedRecord) or not oldest else decode_moment(oldest[1]),
+                _moment_of(oldest),
             )
     return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from fdstore.model.people import AskingProcess
 from fdstore.model.records import Record
 from fdstore.store.doctor.check import NEARLY_FULL
 from fdstore.store.doctor.safety import Finding, note, problem, well
@@ -266,6 +267,24 @@ def _troubles(facts: HealthFacts) -> list[Finding]:
         said = f"{count} in the last hour a process lost its worker"
         found.append(_counted("losses", losses, MANY_LOSSES, said, advice))
     return found
+
+
+def people_finding(asking: Sequence[AskingProcess]) -> list[Finding]:
+    """Return the note about processes that wait for people; none if none does.
+
+    >>> [found] = people_finding([AskingProcess(process="triage.1", questions=2)])
+    >>> found.said
+    '2 questions wait for a person: 2 of triage.1'
+    """
+    if not asking:
+        return []
+    count = sum(each.questions for each in asking)
+    named = [f"{each.questions} of {each.process}" for each in asking[:MAX_NAMED]]
+    if len(asking) > MAX_NAMED:
+        named.append(f"and {format_count(len(asking) - MAX_NAMED, 'more process', 'more processes')}")
+    waits = "waits" if count == 1 else "wait"
+    said = f"{format_count(count, 'question')} {waits} for a person: {', '.join(named)}"
+    return [note("people", said, "`fdstore questions` shows them, and how to answer")]
 
 
 def _counted(subject: str, count: int, many: int, said: str, advice: str) -> Finding:

@@ -8,11 +8,13 @@ out.
 from __future__ import annotations
 
 from fdstore.model.lifecycle import ENDED
+from fdstore.model.people import AskingProcess
 from fdstore.model.records import ProcessRecord, Record, TreeCounts, Unreadable
 from fdstore.store.content_info import descriptor_of
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, content_keys, is_content, is_root, member_of
+from fdstore.store.processes.people import asking_processes, listed_questions
 from fdstore.store.processes.process_records import decode_reply
 from fdstore.store.record_format import decoding, replies_or_damage, required, skipping
 from fdstore.store.tree_facts import read_counts
@@ -61,8 +63,9 @@ class LiveWorker(Record, frozen=True, kw_only=True):
 
 class LiveSnapshot(Record, frozen=True, kw_only=True):
     """A store at the Redis time `now`. `total_trees` counts all trees, `trees` and `processes` are those that
-    were read; `left_out` says in words what was not. `health` are findings about the workers and the store
-    (`eligibility.live_explained` adds them). `unreadable` are damaged records."""
+    were read; `left_out` says in words what was not. `asking` are processes that wait for people. `health`
+    are findings about the workers and the store (`eligibility.live_explained` adds them). `unreadable` are
+    damaged records."""
 
     now: float
     total_trees: int
@@ -71,6 +74,7 @@ class LiveSnapshot(Record, frozen=True, kw_only=True):
     streams: tuple[LiveStream, ...]
     workers: tuple[LiveWorker, ...]
     left_out: tuple[str, ...] = ()
+    asking: tuple[AskingProcess, ...] = ()
     health: tuple[Finding, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
 
@@ -98,7 +102,7 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
     if len(trees) > MAX_TREES:
         left_out.append(f"{len(trees) - MAX_TREES} trees used longer ago")
         del trees[MAX_TREES:]
-    processes, streams = yield from _members(prefix, trees, damaged, left_out, ended=ended)
+    processes, streams, asking = yield from _members(prefix, trees, damaged, left_out, ended=ended)
     return LiveSnapshot(
         now=workers.now_s,
         total_trees=total,
@@ -107,23 +111,27 @@ def live(prefix: str, *, ended: bool = False) -> Operation[LiveSnapshot]:
         streams=tuple(streams),
         workers=tuple(_workers(workers, processes)),
         left_out=tuple(left_out),
+        asking=tuple(asking),
         unreadable=tuple(damaged),
     )
 
 
 def _members(
     prefix: str, trees: list[TreeCounts], damaged: list[Unreadable], left_out: list[str], *, ended: bool
-) -> Operation[tuple[list[ProcessRecord], list[LiveStream]]]:
-    """Return the processes and the open streams of these trees. Two round trips."""
+) -> Operation[tuple[list[ProcessRecord], list[LiveStream], list[AskingProcess]]]:
+    """Return the processes and the open streams of these trees, and who asks people. Two round trips."""
     keys = [TreeKeys(prefix, tree.id) for tree in trees]
     requests: Batch = []
     for each in keys:
         requests.append(("ZRANGE", each.processes, -MAX_MEMBERS, -1))
         requests.append(("ZRANGE", each.writers, 0, MAX_STREAMS - 1))
+        requests.append(listed_questions(each))
     replies = yield from replies_or_damage(requests)
     members: list[ProcessKeys] = []
     contents: list[tuple[TreeKeys, str]] = []
-    for each, ids, writers in zip(keys, replies[::2], replies[1::2], strict=True):
+    asking: list[AskingProcess] = []
+    for each, ids, writers, asked in zip(keys, replies[::3], replies[1::3], replies[2::3], strict=True):
+        asking += asking_processes(each, asked)
         with skipping(damaged):
             members += [member for name in required(ids) if (member := member_of(each, name))]
         with skipping(damaged):
@@ -151,7 +159,7 @@ def _members(
         with skipping(damaged):
             if required(reply) and (stream := _stream(content, reply)):
                 streams.append(stream)
-    return processes, streams
+    return processes, streams, asking
 
 
 def _stream(content: str, flat: list[bytes]) -> LiveStream | None:

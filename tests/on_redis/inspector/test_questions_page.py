@@ -377,3 +377,28 @@ def test_many_questions_are_shown_in_parts(get: Get, proc: Process) -> None:
     tree = get("/tree/triage").text
     assert "23 questions wait for a person" in tree
     assert 'href="/questions?tree=triage">All 23 questions</a>' in tree
+
+
+def test_one_damaged_question_hides_no_other_one(
+    asking: Process, get: Get, execute: Callable[..., Any]
+) -> None:
+    other = agent_of(asking, ("t1", "ask_person", {"question": "Which size?"}))
+    ask(asking, other, text="Which size?")
+    execute("HSET", "fdstore:{triage}:triage.1:questions", "2", "{", "2/until", "9999999999", "open", "1 2")
+    execute("ZADD", "fdstore:{triage}:questions", 2, "triage.1/2")
+
+    for path in ("/questions", "/tree/triage", "/process/triage.1"):
+        shown = get(path).text
+        assert "Which colour?" in shown, path
+        assert "question 2 of process triage.1" in shown, path
+    assert "Which size?" in get("/questions").text
+    assert get(PATH).status_code == 200
+    assert "question 2 of process triage.1" in get("/process/triage.1/questions/2").text
+
+
+def test_the_strip_says_who_waits_for_people_and_how_to_answer(asking: Process, get: Get) -> None:
+    shown = get("/").text
+
+    strip = shown[shown.index('id="strip"') :].partition("</section>")[0]
+    assert "1 question waits for a person: 1 of triage.1" in strip
+    assert "<code>fdstore questions</code>" in strip

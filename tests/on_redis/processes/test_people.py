@@ -17,6 +17,7 @@ from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, people, process_records, processes, questions, waiting
 from fdstore.store.processes.questions import StoredQuestion
+from fdstore.store.views.live import live
 from fdstore.wire.operation import Operation
 from tests.on_redis.child_agents import claim
 from tests.round_trips import count_round_trips, killed_after
@@ -371,11 +372,48 @@ def test_a_damaged_question_harms_itself_alone(
     execute("HSET", agent.keys.questions, field, value)
 
     assert [each.number for each in store.questions()] == [2]
+    of_process = store.run(people.questions_of("fdstore", "triage.1"))
+    assert [each.number for each in of_process.questions] == [2]
+    assert [each.what for each in of_process.unreadable] == ["question 1 of process triage.1"]
     with pytest.raises(DamagedRecord):
         store.answer("triage.1", "red", question=1)
+    with pytest.raises(InvalidArgument, match=r"2 questions \(1 cannot be read\): name one of 2"):
+        store.answer("triage.1", "red")
+    assert store.answer("triage.1", "red", question=2).text == "red"
+    with pytest.raises(DamagedRecord, match="question 1"):
+        store.answer("triage.1", "red")
     [damage] = store.run(check_tree(TreeKeys("fdstore", "triage")))
     assert "triage.1/1 cannot be read" in damage.said
     store.run(processes.cancel("fdstore", "triage"))
+
+
+def test_who_asks_is_counted_without_what_is_not_a_question(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    ask(store, agent)
+    ask(store, agent, "turn1:b")
+    other = store.process("other")
+    store.run(questions.ask(other.handle, "turn1:a", plain()))
+    execute("ZADD", agent.keys.tree.questions, 0, "triage.1/x")
+
+    found = store.run(people.who_asks("fdstore"))
+
+    assert sorted((each.process, each.questions) for each in found) == [("other", 1), ("triage.1", 2)]
+    assert sorted(store.run(live("fdstore")).asking, key=lambda each: each.process) == sorted(
+        found, key=lambda each: each.process
+    )
+    execute("ZREM", agent.keys.tree.questions, "triage.1/x")
+
+
+def test_a_damaged_time_of_a_question_hides_no_figure_of_its_tree(
+    store: Store, agent: ProcessHandle, execute: Execute
+) -> None:
+    ask(store, agent)
+    execute("ZADD", agent.keys.tree.questions, "-inf", "triage.1/1")
+
+    usage = store.run(process_records.finished_trees("fdstore", ["triage"])).usage["triage"]
+
+    assert (usage.live, usage.questions, usage.oldest_question) == (2, 1, None)
 
 
 def test_members_that_are_no_questions_are_reported_and_left_out(

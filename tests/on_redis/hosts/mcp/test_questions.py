@@ -154,6 +154,25 @@ def test_without_the_permission_or_without_forms_nothing_changes(
     assert len(agents.store.questions("triage")) == 2
 
 
+def test_a_question_that_no_form_can_show_does_not_hide_the_next_one(
+    redis_url: str, agents: Process, execute: Callable[..., Any]
+) -> None:
+    key = "fdstore:{triage}:triage.1:questions"
+    half = b'"kind":"approval","tool":"x","arguments":{"a":"\\ud83d"}'
+    stored = execute("HGET", key, "1")
+    execute("HSET", key, "1", stored.replace(b'"kind":"question"', half))
+    seen: list[str] = []
+
+    async def fill(form: ElicitRequestFormParams) -> ElicitResult:
+        seen.append(form.message)
+        return ElicitResult(action="decline")
+
+    async def work(_: Client) -> None:
+        await until(lambda: any("deploy" in each for each in seen))
+
+    visit(redis_url, fill, work)
+
+
 def test_a_form_is_taken_back_when_somebody_else_answers(redis_url: str, agents: Process) -> None:
     seen: list[str] = []
 
