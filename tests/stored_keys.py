@@ -124,9 +124,11 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
         assert (listed or {content.partition("/")[0]}) == holders
         size += _check_content(execute, record)
     assert int(counted["bytes"]) == size
-    parts = {
-        f"{tree}:{name}{part}" for name in born for part in ("", ":pages", ":index", ":holders", ":events")
-    }
+    of_cold = [said for name in born if (said := _hash(execute, f"{tree}:{name}")).get("tier") == "cold"]
+    assert int(counted.get("cold_fds", 0)) == len(of_cold)
+    assert int(counted.get("cold_bytes", 0)) == sum(int(said["bytes"]) for said in of_cold)
+    suffixes = ("", ":pages", ":index", ":holders", ":events", ":sums", ":reads")
+    parts = {f"{tree}:{name}{part}" for name in born for part in suffixes}
     assert {key for key in keys if re.search(r":fd:\d+", key)} <= parts
 
 
@@ -194,6 +196,16 @@ def _check_content(execute: Execute, record: str) -> int:
     said = _hash(execute, record)
     for key in (record, f"{record}:pages", f"{record}:index", f"{record}:holders"):
         assert execute("PTTL", key) in (-1, -2)
+    if said.get("tier") == "cold":
+        assert said["state"] == "sealed"
+        assert re.fullmatch(r".+-\d+-[0-9a-f]{16}", said["where"])
+        assert "tail" not in said
+        assert execute("EXISTS", f"{record}:pages") == 0
+        assert execute("EXISTS", f"{record}:sums") == 1
+        assert execute("PTTL", f"{record}:sums") == -1
+        return int(said["bytes"])
+    assert "where" not in said
+    assert execute("EXISTS", f"{record}:sums") == 0
     if said.get("kind") == "bytes":
         return _check_bytes(execute, record, said)
     pages = {str(number): page.decode() for number, page in whole_pages(execute, record).items()}

@@ -64,6 +64,19 @@ class StoreNotReady(StoreUnavailable):
     advice: str
 
 
+class ObjectStoreUnavailable(FDStoreError):
+    """The object store of cold contents cannot be reached, or refuses: contents in Redis are not affected."""
+
+    type = "store_unavailable"
+    says = "the object store {where}, which has cold contents: {problem}; all other contents can be read"
+    remedy = "Of an object store: check its URL (`fdstore limits`), and its credentials in the environment."
+    sample = given("s3://logs/fdstore", "connection refused")
+    http = 503
+
+    where: str
+    problem: str
+
+
 class StoreRefused(FDStoreError):
     """Redis refuses this user: a missing or wrong password, or a forbidden command or key."""
 

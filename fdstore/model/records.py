@@ -393,7 +393,8 @@ class TreeLimits(Record, frozen=True, kw_only=True):
 
 class TreeCounts(Record, frozen=True, kw_only=True):
     """The times and counts of a tree. `fds` counts contents, as the limit does, `bytes` their UTF-8 bytes,
-    `processes` all processes and `live` those that have not ended, without those of kind `asks`."""
+    `processes` all processes and `live` those that have not ended, without those of kind `asks`. Of the
+    contents `cold_fds`, with `cold_bytes`, are in the object store."""
 
     id: str
     created_at: Moment
@@ -402,6 +403,8 @@ class TreeCounts(Record, frozen=True, kw_only=True):
     fds: Total
     processes: Total
     live: Total
+    cold_fds: Count = 0
+    cold_bytes: Count = 0
 
 
 class TreeRecord(TreeCounts, frozen=True, kw_only=True):

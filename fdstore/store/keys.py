@@ -14,6 +14,7 @@
     workers:load                         hash    worker -> its slots, what it runs    the sweep
     sweeper                              string  the worker that sweeps now           expires (4 s)
     sweeper:observed                     hash    what sweepers saw of Redis' clock    expires (1 h)
+    cold:trees                           set     trees that may have objects          the sweep
     totals                               hash    sums over all trees, by the sweep    expires (1 d)
     {triage}                             hash    the tree: usage, limits, format      collect
     {triage}:processes                   zset    its processes, by creation time      collect
@@ -30,6 +31,9 @@
                                                  person that are open (`people`)
     {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
     {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
+    {triage}:staging:OP:sums             string  checksums of one that becomes cold   commit; expires (15 min)
+    {triage}:cold:objects                zset    objects to delete -> from when       the sweep
+    {triage}:cold:wanted                 set     cold contents to bring back          the sweep; expires (1 h)
     {triage}:op:OP                       string  reply of a script, for retries       expires (30 s)
     {triage}:triage.1                    hash    a process                            collect
     {triage}:triage.1:fds                hash    its table: fd:3, name:KEY -> triage/3 its end
@@ -55,6 +59,9 @@
                                                  producer alone holds what it stored
     {triage}:triage:fd:3:lent            hash    pages during a large append          append
                                                  (`scripts.hset_if_accepted`)
+    {triage}:triage:fd:3:sums            string  checksums of the pages, if it is     last release
+                                                 cold (`cold`): then it has no pages
+    {triage}:triage:fd:3:reads           string  reads of it while it is cold         expires (60 s)
     {triage}:triage:fd:3:events          stream  its wake-ups                         last release;
                                                                                       60 s after its end
 
@@ -245,6 +252,26 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
         """Return the keys of a content's pages and index before it becomes visible."""
         return f"{self.record}:staging:{op}:pages", f"{self.record}:staging:{op}:index"
 
+    def staged_sums(self, op: str) -> str:
+        """Return the key of the checksums of a content that is about to become cold."""
+        return f"{self.record}:staging:{op}:sums"
+
+    @property
+    def unneeded(self) -> str:
+        """Objects that no content needs, or that are being uploaded, by when to delete them
+        (`cold.unneeded`)."""
+        return f"{self.record}:cold:objects"
+
+    @property
+    def wanted(self) -> str:
+        """Large cold contents that are read again and again, for the sweep to bring back."""
+        return f"{self.record}:cold:wanted"
+
+    @property
+    def cold_trees(self) -> str:
+        """The trees that may have objects, existing or removed ones."""
+        return f"{self.prefix}:cold:trees"
+
     def answer(self, op: str) -> str:
         """Return the key where a script stores its reply, in case the reply is lost."""
         return f"{self.record}:op:{op}"
@@ -362,6 +389,16 @@ class ContentKeys(msgspec.Struct, frozen=True):
     def lent(self) -> str:
         """Holds the pages during a large append; readers never use it."""
         return f"{self.record}:lent"
+
+    @property
+    def sums(self) -> str:
+        """Checksums of the pages of a cold content, see `cold.checksums`."""
+        return f"{self.record}:sums"
+
+    @property
+    def reads(self) -> str:
+        """The number of reads of a cold content in this minute."""
+        return f"{self.record}:reads"
 
     @property
     def holders(self) -> str:

@@ -207,6 +207,42 @@ COUNTED = (
             ),
         ),
     ),
+    Metric(
+        "fdstore_cold_contents_out_total",
+        "Contents that moved to the object store.",
+        (),
+        (Plot("Cold contents", "moved out"),),
+    ),
+    Metric(
+        "fdstore_cold_bytes_out_total",
+        "Their bytes.",
+        (),
+        (Plot("Cold bytes", "moved out"),),
+    ),
+    Metric(
+        "fdstore_cold_contents_back_total",
+        "Cold contents that came back to Redis, because they were read again and again.",
+        (),
+        (Plot("Cold contents", "came back"),),
+    ),
+    Metric(
+        "fdstore_cold_reads_total",
+        "Reads of cold contents.",
+        (),
+        (Plot("Cold contents", "reads"),),
+    ),
+    Metric(
+        "fdstore_cold_objects_deleted_total",
+        "Objects that no content needed any more and that were deleted.",
+        (),
+        (Plot("Cold contents", "objects deleted"),),
+    ),
+    Metric(
+        "fdstore_cold_failures_total",
+        "Turns of the mover that the object store ended: it is out of reach, or refuses.",
+        (),
+        (Plot("Cold contents", "failures"),),
+    ),
 )
 
 METRICS = {metric.name: metric for metric in COUNTED}

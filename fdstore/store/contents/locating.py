@@ -17,6 +17,7 @@ from fdstore.model.records import Descriptor
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, resolve
+from fdstore.store.contents.returning import fetch_cold, read_missing
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.recent import Recent
 from fdstore.text.index import Group, TextPosition
@@ -214,18 +215,27 @@ def window_of(descriptor: Descriptor) -> int:
 
 
 def request(info: ContentInfo, run: range) -> Batch:
-    """Return the batch that fetches these pages; `require_pages` validates its replies."""
+    """Return the batch that fetches these pages; `pages_in` validates its replies."""
     return [("HMGET", info.keys.pages, *(fields_of(run) if info.is_split else run)), info.proof]
 
 
-def require_pages(info: ContentInfo, replies: list[Any]) -> list[bytes]:
-    """Return the pages in the replies to a `request`. Raises `ContentGone` if the content is gone,
-    `StoreLostData` if it was replaced or pages are missing."""
+def pages_in(info: ContentInfo, replies: list[Any]) -> list[bytes] | None:
+    """Return the pages in the replies to a `request`, None if some are missing: the content may be cold (see
+    `cold_pages`). Raises `ContentGone` if the content is gone, `StoreLostData` if it was replaced."""
     found, created = replies
     if info.is_split:
         found = joined(found)
-    info.check(created, complete=None not in found)
+    if None in found:
+        return None
+    info.check(created)
     return cast("list[bytes]", found)
+
+
+def _fetch_run(info: ContentInfo, pages: range) -> Operation[list[bytes]]:
+    """Fetch pages with one request."""
+    replies = yield request(info, pages)
+    found = pages_in(info, replies)
+    return (yield from read_missing(info, pages, replies[-1])) if found is None else found
 
 
 def fetch(info: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Operation[None]:
@@ -241,7 +251,7 @@ def fetch(info: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Op
         return
     window = window_of(info.descriptor)
     if len(pages) <= window:
-        yield from take(require_pages(info, (yield request(info, pages))))
+        yield from take((yield from _fetch_run(info, pages)))
         return
     # no list of all pages: their number comes from a record, which is not trusted
     starts = range(0, len(pages), window)
@@ -249,11 +259,16 @@ def fetch(info: ContentInfo, pages: range, take: Take, ahead: int = AHEAD) -> Op
         for i in starts[:ahead]:
             yield Send(request(info, pages[i : i + window]), "read")
         for i in starts:
-            found = yield Receive("read")
+            replies = yield Receive("read")
+            found = pages_in(info, replies)
+            if found is None:
+                yield Abandon("read")
+                yield from fetch_cold(info, pages[i:], replies[-1], take)
+                return
             later = i + ahead * window
             if later < len(pages):
                 yield Send(request(info, pages[later : later + window]), "read")
-            yield from take(require_pages(info, found))
+            yield from take(found)
     except Exception:
         yield Abandon("read")  # another attempt of this operation must not receive these replies
         raise
@@ -278,7 +293,7 @@ def _of_whole_pages(info: ContentInfo, take: Take) -> Take:
 def collect(info: ContentInfo, pages: range) -> Operation[list[bytes]]:
     """Fetch the pages into a list."""
     if info.last_page is None and len(pages) <= window_of(info.descriptor):
-        return require_pages(info, (yield request(info, pages)))
+        return (yield from _fetch_run(info, pages))
     parts: list[bytes] = []
 
     def take(run: list[bytes]) -> Operation[None]:

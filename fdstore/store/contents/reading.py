@@ -30,6 +30,7 @@ from fdstore.store.contents.resolving import (
     resolve,
     retry_if_gone,
 )
+from fdstore.store.contents.returning import read_missing
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.record_format import UNREADABLE, damage
 from fdstore.text.index import Group, group_of
@@ -126,8 +127,10 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
         created, group = info.created, info.groups.get(first)
     if number > info.descriptor.pages:
         raise PageOutOfRange(fd, number, info.descriptor.pages)
-    info.check(created, complete=data is not None and group is not None)
-    assert data is not None
+    if data is None:
+        [data] = yield from read_missing(info, range(number, number + 1), created)
+        group = info.groups.get(first) or (yield from group_with(info, number))
+    info.check(created, complete=group is not None)
     assert group is not None
     text = data.decode()
     if limit is not None and len(text) > limit:

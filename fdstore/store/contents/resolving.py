@@ -17,6 +17,7 @@ from fdstore.errors import (
     StoreLostData,
 )
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of
+from fdstore.store.contents.cold_pages import locate_bytes
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
@@ -116,6 +117,10 @@ def resolve(
                     info.learn(int(groups[i]), groups[i + 1])
             if "index" in fields:  # short, without a key of its own; `info` keeps it
                 info.learn(1, fields["index"].encode())
+        if unit == "bytes" and page_text and fields.get("tier"):
+            page_text = yield from locate_bytes(info, first, last, page_text)
+            if page_text is None:
+                continue
         if live and info.descriptor.state == "open" and info.writer_left_s <= 0:
             if (yield Upkeep([lost_writer(tree, name)])) is not None:
                 continue

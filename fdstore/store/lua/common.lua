@@ -288,21 +288,41 @@ local function forget_writer(tree, content)
   redis.call('SREM', process_record(tree, producer) .. ':writes', number)
 end
 
+-- Lists the object of a cold content for deletion by the sweep, in `later_s` seconds. Before the record that names
+-- it goes: the sweep deletes no object that a record names.
+local function list_object(tree, where, later_s)
+  if type(where) == 'string' and where ~= '' then
+    redis.call('ZADD', tree .. ':cold:objects', stamp(seconds_now() + later_s), where)
+  end
+end
+
+-- Adds to how many contents of a tree are cold, and their bytes.
+local function count_cold(tree, more, more_bytes)
+  local contents, bytes = unpack(redis.call('HMGET', tree, 'cold_fds', 'cold_bytes'))
+  redis.call('HSET', tree, 'cold_fds', string.format('%.0f', math.max(0, counted(contents) + more)),
+    'cold_bytes', string.format('%.0f', math.max(0, counted(bytes) + more_bytes)))
+end
+
 -- Removes a process from the holders of these contents, and deletes those without other holders. A process has at
 -- most one name for a content, so dropping the name releases it. Without a list, the producer is the only holder.
 local function release(tree, process, contents)
-  local gone, bytes = 0, 0
+  local gone, bytes, cold, cold_bytes = 0, 0, 0, 0
   local function release_one(content)
     local key = content_record(tree, content, ':holders')
     local was_listed = redis.call('SREM', key, process) == 1
     local held_it = was_listed or string.match(content, '^(.-)/') == process
     if held_it and redis.call('EXISTS', key) == 0 then
       local record = content_record(tree, content)
-      local size, state = unpack(redis.call('HMGET', record, 'bytes', 'state'))
+      local size, state, where = unpack(redis.call('HMGET', record, 'bytes', 'state', 'where'))
       if state == 'open' then
         forget_writer(tree, content)
       end
-      redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':events')
+      if where then
+        list_object(tree, where, 0)
+        cold, cold_bytes = cold + 1, cold_bytes + counted(size)
+      end
+      redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':events',
+        record .. ':sums')
       redis.call('SREM', tree .. ':contents', content)
       gone = gone + 1
       bytes = bytes + counted(size)
@@ -314,6 +334,9 @@ local function release(tree, process, contents)
   if gone > 0 then
     local all_bytes, all = unpack(redis.call('HMGET', tree, 'bytes', 'fds'))
     redis.call('HSET', tree, 'bytes', string.format('%.0f', all_bytes - bytes), 'fds', all - gone)
+    if cold > 0 then
+      count_cold(tree, -cold, -cold_bytes)
+    end
   end
 end
 
@@ -415,8 +438,9 @@ local function remove_contents(tree, most)
   for _, content in ipairs(contents) do
     if string.match(content, '^.+/%d+$') then -- otherwise it is not a content id
       local record = content_record(tree, content)
+      list_object(tree, redis.pcall('HGET', record, 'where'), 0)
       redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':holders',
-        record .. ':events')
+        record .. ':events', record .. ':sums')
     end
   end
   return #contents

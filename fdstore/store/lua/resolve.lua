@@ -7,7 +7,7 @@
 --   expected         the content that the reader expects ('' for none): it fetches that directly, which is cheaper
 --                    than through a script, and only needs the confirmation
 --   unit             'newlines'|'chars': bisect the index for the first and last position in that unit; 'bytes': find
---                    the pages that hold these bytes of a text, counted from 0; '' with a page
+--                    the pages that hold these bytes of a text, counted from 0 (of a cold one, the rows of the index); '' with a page
 -- ->    nothing: it is the expected content, and not open | not_found id known...
 --       | ok content metadata page-text|false {group name, group value, ...}; with 'bytes', in place of a page's
 --       text: 'first page, bytes before it, last page', or '' past the end; for an open content also the text of
@@ -86,6 +86,8 @@ local function page_size(page)
   return redis.call('HSTRLEN', key, field) + (rest > 0 and rest - GOES_ON or 0)
 end
 
+local is_cold = unit == 'bytes' and redis.call('HGET', record, 'tier') == 'cold'
+
 -- The page that holds a byte of `first_page` or after it, and the bytes before that page. The sizes of the pages of
 -- a row are asked of Redis.
 local function page_of_byte(position, first_page)
@@ -111,6 +113,9 @@ local function page_of_byte(position, first_page)
       break
     end
     page, before, first = first and page or page + ROW_PAGES, before + size, false
+  end
+  if is_cold then -- it has no pages to be asked: the reader finds the page in the row
+    return page, before
   end
   -- the sizes say which row it is, and a short index has one group: a longer way has other pages than it counts
   local farthest = math.min(pages, page + (sizes and ROW_PAGES or GROUP_PAGES))
@@ -152,6 +157,9 @@ elseif unit == 'bytes' then
   if kind ~= 'bytes' and first_position < tonumber(size) then
     local page, before = page_of_byte(first_position, 1)
     local last_page = page_of_byte(math.min(last_position, size - 1), page)
+    if is_cold then
+      last_page = math.min(pages, last_page + ROW_PAGES - 1)
+    end
     text = string.format('%d %.0f %d', page, before, last_page)
   end
 elseif unit ~= '' and kind ~= 'bytes' then -- bytes have no index

@@ -32,6 +32,7 @@ from fdstore.errors import (
 from fdstore.model.fields import TreeLimit
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
+from fdstore.store.objects.settings import COLD_SETTINGS, parse_setting
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import (
     decode_count,
@@ -96,7 +97,8 @@ def is_above(limit: int | msgspec.UnsetType, top: int) -> bool:
 def check_name(name: object) -> TreeLimit:
     """Return what is said of the ceiling of this name. Raises `InvalidArgument`, which names all ceilings."""
     if not isinstance(name, str) or name not in CEILINGS:
-        raise InvalidArgument("name", f"there is no ceiling {quoted(name)}; there are: {', '.join(CEILINGS)}")
+        known = ", ".join((*CEILINGS, *COLD_SETTINGS))
+        raise InvalidArgument("name", f"there is no ceiling {quoted(name)}; there are: {known}")
     return CEILINGS[name]
 
 
@@ -158,16 +160,44 @@ def written(prefix: str) -> Operation[dict[str, str]]:
 
 
 def put(prefix: str, name: str, value: str | None) -> Operation[int]:
-    """Set a ceiling, or delete it for None, and apply it to all trees. Return how many trees changed. Raises
-    `InvalidArgument`."""
-    check_name(name)
+    """Set a ceiling, or delete it for None, and apply it to all trees. Return how many trees changed. A
+    setting of cold contents, which stands in the same hash, changes no tree. Raises `InvalidArgument`."""
     key = TreeKeys(prefix, "").ceilings
+    if name in COLD_SETTINGS:
+        yield from _put_cold(prefix, name, value)
+        return 0
+    check_name(name)
     command: Command = ("HDEL", key, name)
     if value is not None:
         parsed = parse_value(name, value)
         command = ("HSET", key, name, NONE if parsed is None else parsed)
     yield [command]
     return (yield from apply_to_all(prefix))
+
+
+def _put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
+    key = TreeKeys(prefix, "").ceilings
+    if value is not None:
+        parse_setting(name, value)
+        yield [("HSET", key, name, value)]
+        return
+    if name == "cold":
+        contents = (yield from cold_totals(prefix))[0]
+        if contents:
+            advice = "drop them, or stop moving with: fdstore limits set cold_after none"
+            raise InvalidArgument(name, f"{contents} contents are there, and could not be read; {advice}")
+    yield [("HDEL", key, name)]
+
+
+def cold_totals(prefix: str) -> Operation[tuple[int, int]]:
+    """Return how many contents of all trees are cold, and their bytes, by the counters of the trees."""
+    contents = size_bytes = 0
+    for piece in in_pieces((yield from tree_names(prefix))):
+        reads: Batch = [("HMGET", TreeKeys(prefix, name).record, "cold_fds", "cold_bytes") for name in piece]
+        for reply in (yield from replies_or_damage(reads)):
+            if not isinstance(reply, DamagedRecord):
+                contents, size_bytes = contents + _size_in(reply[0]), size_bytes + _size_in(reply[1])
+    return contents, size_bytes
 
 
 def run_with_ceilings(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:

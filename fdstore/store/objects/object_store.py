@@ -1,0 +1,291 @@
+"""The object store: a directory, S3, GCS or Azure, by the package `obstore`.
+
+Every call blocks, so an operation makes it as a `Disk` request. Time-outs and retries are those of the
+library: a call that fails has been tried for up to `RETRY_S`.
+
+The library's threads do not survive a fork: a process that was forked after its parent used them would wait
+for ever. Such a process has a helper instead (see `forked`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from fdstore.errors import MissingExtra, ObjectStoreUnavailable
+from fdstore.setup.optional_packages import how_to_install
+
+REQUEST_S, CONNECT_S, RETRY_S = 15, 5, 10
+"""Seconds for one request, for a connection, and in which a request is tried again."""
+
+PUT_AT_ONCE_BYTES = 8 << 20
+"""An object up to this size is sent in one request, a larger one in parts, which are in memory one by one."""
+
+PARTS_AT_ONCE, MAX_PARTS = 2, 9000
+
+HTTP_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+_used_in: int | None = None
+"""The process in which the library was first used."""
+
+
+class ObjectMissing(Exception):
+    """There is no such object."""
+
+
+class StoredObject(msgspec.Struct, frozen=True):
+    """One object: its path below the place, its size in bytes, and when it was written."""
+
+    path: str
+    size: int
+    written_at: float
+
+
+def shown(url: str) -> str:
+    """Return a place as it is named in messages."""
+    return url[:200]
+
+
+def _library() -> Any:
+    """Return the package. Raises `MissingExtra`."""
+    try:
+        import obstore
+        import obstore.exceptions
+        import obstore.store
+    except ImportError as error:
+        raise MissingExtra("obstore", how_to_install("cold")) from error
+    return obstore
+
+
+@contextmanager
+def _guarded(url: str) -> Iterator[None]:
+    """Translate the errors of the library."""
+    errors = _library().exceptions
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ObjectMissing(str(error)[:200]) from error
+    except (errors.UnauthenticatedError, errors.PermissionDeniedError) as error:
+        said = f"it refuses the credentials of this process ({_first_line(error)})"
+        raise ObjectStoreUnavailable(shown(url), said) from error
+    except (errors.BaseError, OSError, ValueError) as error:
+        raise ObjectStoreUnavailable(shown(url), _first_line(error)) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+
+
+@lru_cache(maxsize=16)
+def _place(url: str, pid: int) -> Any:
+    """Return the library's object for a place; its credentials come from the environment."""
+    stores = _library().store
+    if urlsplit(url).scheme == "file":
+        return stores.from_url(url, mkdir=True)
+    endpoint = next((os.environ[name] for name in HTTP_ENDPOINTS if os.environ.get(name)), "")
+    options: dict[str, Any] = {
+        "timeout": timedelta(seconds=REQUEST_S),
+        "connect_timeout": timedelta(seconds=CONNECT_S),
+    }
+    if endpoint.startswith("http://"):  # its owner said so
+        options["allow_http"] = True
+    retries = {"max_retries": 6, "retry_timeout": timedelta(seconds=RETRY_S)}
+    return stores.from_url(url, client_options=options, retry_config=retries)
+
+
+def is_forked() -> bool:
+    """Return whether this process was forked from one that had used the library."""
+    global _used_in
+    if _used_in is None:
+        _used_in = os.getpid()
+    return _used_in != os.getpid()
+
+
+def _open(url: str) -> Any:
+    with _guarded(url):
+        return _place(url, os.getpid())
+
+
+def get_range(url: str, path: str, start: int, end: int) -> bytes:
+    """Return bytes of an object, fewer if it is shorter. One request. Raises `ObjectMissing`,
+    `ObjectStoreUnavailable`."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        found: bytes = forked.call("get_range", url, path, start, end)
+        return found
+    place = _open(url)
+    try:
+        with _guarded(url):
+            return bytes(_library().get_range(place, path, start=start, end=end))
+    except ObjectStoreUnavailable:
+        if (size := _size_or_none(url, path)) is not None and size <= start:
+            return b""  # a range behind the end of an object is an error there
+        raise
+
+
+def _size_or_none(url: str, path: str) -> int | None:
+    try:
+        return size_of(url, path)
+    except ObjectStoreUnavailable:
+        return None
+
+
+def size_of(url: str, path: str) -> int:
+    """Return the size of an object. Raises as `get_range`."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        size: int = forked.call("size_of", url, path)
+        return size
+    place = _open(url)
+    with _guarded(url):
+        return int(_library().head(place, path)["size"])
+
+
+def put(url: str, path: str, data: bytes) -> None:
+    """Create an object; one that is there stays. Raises `ObjectStoreUnavailable`."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        forked.call("put", url, path, data)
+        return
+    library, place = _library(), _open(url)
+    with _guarded(url):
+        try:
+            library.put(place, path, data, mode="create", use_multipart=False)
+        except library.exceptions.AlreadyExistsError:
+            pass  # its name is of this upload alone: an earlier try of it arrived, and is compared next
+        except library.exceptions.NotSupportedError:
+            library.put(place, path, data, use_multipart=False)
+    _sync(url, path)
+
+
+def put_pieces(url: str, path: str, pieces: Iterable[bytes], size_bytes: int) -> None:
+    """Create a large object from pieces, in bounded memory. It appears when all have arrived. Raises as
+    `put`, and what the pieces raise."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        forked.put_pieces(url, path, pieces)
+        return
+    place = _open(url)
+    part_bytes = max(PUT_AT_ONCE_BYTES, -(-size_bytes // MAX_PARTS))
+    source = _Source(pieces)
+    try:
+        with _guarded(url):
+            _library().put(
+                place, path, source, use_multipart=True, chunk_size=part_bytes, max_concurrency=PARTS_AT_ONCE
+            )
+    finally:
+        if source.error is not None:  # the library wraps what its source raises
+            raise source.error
+    _sync(url, path)
+
+
+class _Source:
+    """An iterator that remembers what its pieces raised."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self.error: BaseException | None = None
+
+    def __iter__(self) -> _Source:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._pieces)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def put_file(url: str, path: str, file: str) -> None:
+    """Create an object from a file. Raises as `put`."""
+    place = _open(url)
+    with _guarded(url):
+        part_bytes = max(PUT_AT_ONCE_BYTES, -(-os.path.getsize(file) // MAX_PARTS))
+        _library().put(place, path, Path(file), chunk_size=part_bytes, max_concurrency=PARTS_AT_ONCE)
+    _sync(url, path)
+
+
+def _sync(url: str, path: str) -> None:
+    """Make an object of a directory durable: pages leave Redis because of it."""
+    if urlsplit(url).scheme != "file":
+        return
+    root = Path(unquote(urlsplit(url).path))
+    file = root / path
+    with _guarded(url):
+        for each in (file, *file.parents):
+            handle = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            if each == root:
+                break
+
+
+def digest_of(url: str, path: str) -> tuple[int, str]:
+    """Read an object whole. Return its size, and its digest as of `new_digest`. Raises as `get_range`."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        size, found = forked.call("digest_of", url, path)
+        return size, found
+    place, digest, size = _open(url), new_digest(), 0
+    with _guarded(url):
+        for piece in _library().get(place, path).stream(min_chunk_size=1 << 20):
+            digest.update(piece)
+            size += len(piece)
+    return size, digest.hexdigest()
+
+
+def new_digest() -> Any:
+    """Return the hash that compares an object with what was sent."""
+    return hashlib.blake2b(digest_size=16)
+
+
+def delete(url: str, path: str) -> None:
+    """Delete an object; one that is not there is deleted. Raises `ObjectStoreUnavailable`."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        forked.call("delete", url, path)
+        return
+    place = _open(url)
+    try:
+        with _guarded(url):
+            _library().delete(place, path)
+    except ObjectMissing:
+        return
+
+
+def list_below(url: str, path: str, most: int) -> list[StoredObject]:
+    """Return up to `most` objects below a path. Raises `ObjectStoreUnavailable`."""
+    if is_forked():
+        from fdstore.store.objects import forked
+
+        return [StoredObject(*each) for each in forked.call("list_below", url, path, most)]
+    place, found = _open(url), []
+    with _guarded(url):
+        for batch in _library().list(place, path or None, chunk_size=1000):
+            found += [
+                StoredObject(each["path"], int(each["size"]), each["last_modified"].timestamp())
+                for each in batch
+            ]
+            if len(found) >= most:
+                break
+    return found[:most]

@@ -1,0 +1,159 @@
+"""A content moves out, is read there in every way, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore.aio
+from fdstore.client import Process, Store
+from fdstore.store.cold.moving import Moved
+
+MoveOut = Callable[[], Moved]
+
+TEXTS = {
+    "ascii": "".join(f"line {number} of the build\n" for number in range(1, 3001)),
+    "mixed": "".join(f"Zeile {number}: größer → {'é' * (number % 50)}\n" for number in range(1, 3001)),
+    "one long line": "wörter " * 5000,
+    "astral": "😀 a\n" * 4000,
+    "empty": "",
+    "short": "two\nlines",
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("page_size", [4000, 100, 7777])
+def test_every_read_of_a_cold_text_is_that_of_the_hot_one(
+    proc: Process, move_out: MoveOut, fields: Callable[..., Any], kind: str, page_size: int
+) -> None:
+    text = TEXTS[kind]
+    d = proc.create(text, page_size=page_size)
+
+    def reads() -> list[Any]:
+        found: list[Any] = [proc.read("fd:1", read_all=True), proc.read("fd:1", start=d.pages)]
+        if text:
+            found += [proc.read("fd:1", start=(d.pages + 1) // 2)]
+            found += [proc.read("fd:1", mode="line", start=max(1, d.lines // 2), count=20)]
+            found += [proc.read("fd:1", mode="char", start=max(1, d.chars // 3), count=500)]
+            found += [proc.search("fd:1", "9|o", context=1)]
+        found += [
+            proc.read_bytes("fd:1"),
+            proc.read_bytes("fd:1", d.bytes // 2, 999),
+            "".join(proc.follow("fd:1")),
+        ]
+        return found
+
+    before = reads()
+    assert move_out().contents == 1
+    assert fields()["tier"] == "cold"
+
+    fresh = proc.store.process("triage")
+    assert reads() == before
+    assert fresh.read("fd:1", start=1) == proc.read("fd:1", start=1)
+    with fresh.open_bytes("fd:1") as file:
+        assert file.read() == text.encode()
+
+
+def test_the_object_of_a_cold_text_is_the_text_itself(
+    proc: Process,
+    move_out: MoveOut,
+    objects: Callable[[], list[Path]],
+    execute: Any,
+    fields: Callable[..., Any],
+) -> None:
+    proc.create(TEXTS["mixed"])
+
+    move_out()
+
+    [file] = objects()
+    assert file.read_text("utf-8") == TEXTS["mixed"]
+    assert file.name == fields()["where"]
+    assert file.parts[-3:-1] == ("fdstore", "triage")
+    assert execute("EXISTS", "fdstore:{triage}:triage:fd:1:pages") == 0
+
+
+def test_cold_bytes_are_read_by_their_offset(proc: Process, move_out: MoveOut) -> None:
+    data = bytes(range(256)) * 1000
+    proc.create(data, page_size=1000)
+    proc.create(data * 2)
+
+    assert move_out().contents == 2
+
+    assert proc.read_bytes("fd:1", 12_345, 10) == data[12_345:12_355]
+    assert proc.read_bytes("fd:1") == data
+    assert proc.read_bytes("fd:2", 255_990) == data[-10:] + data
+
+
+def test_a_content_that_is_read_three_times_in_a_minute_comes_back(
+    proc: Process, move_out: MoveOut, fields: Callable[..., Any], execute: Any
+) -> None:
+    d = proc.create(TEXTS["ascii"])
+    move_out()
+
+    for number in (1, 2, 3):
+        proc.read("fd:1", start=number)
+
+    assert "tier" not in fields()
+    assert execute("HLEN", "fdstore:{triage}:triage:fd:1:pages") == d.pages
+    assert proc.read("fd:1", read_all=True).text == TEXTS["ascii"]
+    assert proc.store.tree("triage").cold_fds == 0
+
+
+def test_a_sealed_stream_moves_out_like_a_content(proc: Process, move_out: MoveOut) -> None:
+    with proc.open_stream() as writer:
+        writer.write(TEXTS["mixed"])
+    open_stream = proc.open_stream()
+    open_stream.write("not yet")
+
+    assert move_out().contents == 1
+
+    fresh = proc.store.process("triage")
+    assert fresh.read("fd:1", read_all=True).text == TEXTS["mixed"]
+    assert fresh.stat("fd:1").state == "sealed"
+    open_stream.end()
+
+
+def test_large_pages_in_two_fields_come_back_in_two(proc: Process, move_out: MoveOut, execute: Any) -> None:
+    data = bytes(range(256)) * 1024
+    proc.create(data)
+    assert execute("HLEN", "fdstore:{triage}:triage:fd:1:pages") == 8
+    move_out()
+
+    for _ in range(3):
+        proc.read_bytes("fd:1", 5, 5)
+
+    assert execute("HLEN", "fdstore:{triage}:triage:fd:1:pages") == 8
+    assert proc.read_bytes("fd:1") == data
+
+
+def test_a_content_that_came_back_moves_out_again(
+    proc: Process, move_out: MoveOut, cold_store: Store, objects: Callable[[], list[Path]]
+) -> None:
+    proc.create(TEXTS["ascii"])
+    move_out()
+    for _ in range(3):
+        proc.read("fd:1")
+
+    assert move_out().contents == 1
+
+    assert len(objects()) == 2  # the first one is kept for some minutes
+    assert cold_store.process("triage").read("fd:1", start=2).lines == proc.read("fd:1", start=2).lines
+
+
+async def read_awaiting(url: str) -> str:
+    async with await fdstore.aio.connect(url) as store:
+        proc = await store.process("triage")
+        return (await proc.read("fd:1", start=2)).text
+
+
+def test_an_awaiting_client_reads_cold_pages(proc: Process, move_out: MoveOut, redis_url: str) -> None:
+
+    proc.create(TEXTS["ascii"])
+    page = proc.read("fd:1", start=2).text
+    move_out()
+
+    assert asyncio.run(read_awaiting(redis_url)) == page
