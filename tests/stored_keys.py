@@ -129,7 +129,8 @@ def _check_tree(execute: Execute, tree: str, keys: set[str], trees: str) -> None
     assert int(counted.get("cold_bytes", 0)) == sum(int(said["bytes"]) for said in of_cold)
     suffixes = ("", ":pages", ":index", ":holders", ":events", ":sums", ":reads")
     parts = {f"{tree}:{name}{part}" for name in born for part in suffixes}
-    assert {key for key in keys if re.search(r":fd:\d+", key)} <= parts
+    # the counter of reads may be begun while its content goes; it expires
+    assert {key for key in keys if re.search(r":fd:\d+", key) and not key.endswith(":reads")} <= parts
 
 
 def _check_words(execute: Execute, tree: str, processes: set[str]) -> None:

@@ -132,11 +132,14 @@ class ContentInfo:
 
 class StoredContent(Descriptor, frozen=True, kw_only=True):
     """The whole hash of a content. `tail` is the length in bytes of its last page, `split` how many pages
-    are in two fields (see `page_fields`), `index` its index, if that is short."""
+    are in two fields (see `page_fields`), `index` its index, if that is short. `tier` and `where` are those
+    of a cold content (see `objects.records`)."""
 
     tail: Count | None = None
     split: Count = 0
     index: str | None = None
+    tier: str = ""
+    where: str = ""
 
 
 CONTENT = Hash(StoredContent)

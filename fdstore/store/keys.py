@@ -15,6 +15,8 @@
     sweeper                              string  the worker that sweeps now           expires (4 s)
     sweeper:observed                     hash    what sweepers saw of Redis' clock    expires (1 h)
     cold:trees                           set     trees that may have objects          the sweep
+    cold:store                           string  the id of this store in the names    never
+                                                 of its objects
     totals                               hash    sums over all trees, by the sweep    expires (1 d)
     {triage}                             hash    the tree: usage, limits, format      collect
     {triage}:processes                   zset    its processes, by creation time      collect
@@ -271,6 +273,11 @@ class TreeKeys(msgspec.Struct, frozen=True, dict=True):
     def cold_trees(self) -> str:
         """The trees that may have objects, existing or removed ones."""
         return f"{self.prefix}:cold:trees"
+
+    @property
+    def cold_store(self) -> str:
+        """The id of the store, in the names of its objects."""
+        return f"{self.prefix}:cold:store"
 
     def answer(self, op: str) -> str:
         """Return the key where a script stores its reply, in case the reply is lost."""

@@ -22,7 +22,19 @@ from fdstore.wire.script_constants import IN_LUA
 
 READS = frozenset(
     {
-        *("EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HKEYS", "HLEN", "HMGET", "HSTRLEN", "INFO"),
+        *(
+            "EXISTS",
+            "GET",
+            "GETRANGE",
+            "HEXISTS",
+            "HGET",
+            "HGETALL",
+            "HKEYS",
+            "HLEN",
+            "HMGET",
+            "HSTRLEN",
+            "INFO",
+        ),
         *("LLEN", "LRANGE", "PING", "SCARD", "SMEMBERS", "SRANDMEMBER", "STRLEN", "TIME", "TYPE"),
         *("XRANGE", "XREAD", "ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
     }
@@ -31,7 +43,7 @@ READS = frozenset(
 
 _CONSTANTS = "\n\n".join(f"local {name} = {value}" for name, value in IN_LUA.items())
 
-_READING_SCRIPTS = frozenset({"names", "python_read", "resolve"})
+_READING_SCRIPTS = frozenset({"cold_room", "names", "python_read", "resolve"})
 _by_sha: dict[Value, Script] = {}
 
 NUMBER, REST = ":number", "..."

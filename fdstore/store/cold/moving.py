@@ -37,7 +37,7 @@ from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
 from fdstore.store.objects import object_store
 from fdstore.store.objects.checksums import MAX_MORE, chars_of_a_page, encode_sum
 from fdstore.store.objects.object_store import PUT_AT_ONCE_BYTES, ObjectMissing
-from fdstore.store.objects.records import new_where, path_of
+from fdstore.store.objects.records import new_where, path_of, store_id
 from fdstore.store.objects.settings import ENDED_TREE_AFTER_S, ColdSettings, read_settings
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE, damage, replies_or_damage, show_bytes
@@ -115,6 +115,7 @@ class Mover:
         self._store = store
         self._go_on = go_on
         self._pace = Pace(wait)
+        self._store_id = ""
         self._touched: dict[tuple[str, str], float] = {}
         """When this mover last read the pages of a content that did not move, by `time.monotonic`."""
 
@@ -125,6 +126,7 @@ class Mover:
         settings = self._store.run(read_settings(self._store.prefix))
         if settings.url is None:
             return moved
+        self._store_id = self._store.run(store_id(self._store.prefix))
         try:
             for name in self._store.run(tree_names(self._store.prefix)):
                 if not self._go_on():
@@ -178,7 +180,7 @@ class Mover:
             split = _LAYOUT.decode(fields).split
         except UNREADABLE as error:
             raise damage(info.keys.record, error) from error
-        where = new_where(due.content)
+        where = new_where(due.content, self._store_id)
         path = path_of(tree, where)
         lost_after_s = LOST_UPLOAD_S + 4 * d.bytes / (settings.mb_per_s * 1_000_000)
         self._store.run(list_upload(tree, where, lost_after_s))

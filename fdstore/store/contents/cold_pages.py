@@ -110,7 +110,7 @@ def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]
     ]
     if missing:
         batch.append(("HMGET", keys.index, *missing))
-    [[url]], ((created, tier, where, short), sums, *more) = yield Alongside(
+    [setting], ((created, tier, where, short), sums, *more) = yield Alongside(
         [("HMGET", tree.ceilings, "cold")], batch
     )
     info.check(created)
@@ -123,6 +123,7 @@ def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]
         value = value or (short if name == 1 else None)
         info.check(created, complete=value is not None)
         known[name] = info.learn(name, value or b"")
+    [url] = [None] if setting is None else setting  # None: that node of a Cluster is away
     if url is None:
         raise ObjectStoreUnavailable(
             "of this store", f"none is set, and {d.fd} is in one: fdstore limits set cold URL"

@@ -111,10 +111,22 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     yield from _questions(tree, seen.ended, found)
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
-    actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live}
+    cold = yield from _cold(tree, listed)
+    actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live, **cold}
     if (yield from replies_or_damage([("HGETALL", tree.record)])) == [flat]:  # else a client wrote meanwhile
         found += _miscounted(tree, counted, actual)
     return found
+
+
+def _cold(tree: TreeKeys, contents: list[str]) -> Operation[dict[str, int]]:
+    """Return how many of these contents are cold, and their bytes."""
+    sizes = []
+    for some in in_pieces(contents):
+        reads: Batch = [("HMGET", content_keys(tree, each).record, "tier", "bytes") for each in some]
+        for reply in (yield from replies_or_damage(reads)):
+            if isinstance(reply, list) and reply[0] and show_bytes(reply[1] or b"").isdecimal():
+                sizes.append(int(reply[1]))
+    return {"cold_fds": len(sizes), "cold_bytes": sum(sizes)}
 
 
 UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not affected"
@@ -304,10 +316,10 @@ def _strays(tree: TreeKeys, contents: set[str], seen: ProcessTables) -> Operatio
     found: list[Damage] = []
     for some in in_pieces(_candidates(seen, contents)):
         keys = [content_keys(tree, content) for content in some]
-        requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent) for k in keys]
+        requests: Batch = [("EXISTS", k.record, k.pages, k.index, k.holders, k.lent, k.sums) for k in keys]
         for each, there in zip(keys, (yield requests), strict=True):
             if there:
-                names = (each.record, each.pages, each.index, each.holders, each.lent, each.events)
+                names = (each.record, each.pages, each.index, each.holders, each.lent, each.events, each.sums)
                 said = f"{there} keys of a content that is not in its tree: half stored or removed"
                 unlink = f"fdstore redis-cli UNLINK {' '.join(map(repr, names))}"
                 found.append(Damage(key=each.record, said=said, advice=f"they only take memory: {unlink}"))

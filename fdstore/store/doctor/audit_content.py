@@ -9,9 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, ObjectStoreUnavailable, StoreLostData
 from fdstore.model.records import Descriptor, Record
-from fdstore.store.content_info import CONTENT, descriptor_of
+from fdstore.store.content_info import CONTENT, ContentGone, ContentInfo, descriptor_of
+from fdstore.store.contents.cold_pages import read_pages
 from fdstore.store.contents.locating import window_of
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.hashes import pairs
@@ -59,7 +60,9 @@ class AuditProgress:
         self._tell(self._bytes, len(self._read))
 
 
-_LAYOUT = CONTENT.some("tail", "split", "index")
+_LAYOUT = CONTENT.some("tail", "split", "index", "tier", "where")
+
+RESTORE_OBJECT = "restore the object from a backup of the object store; else close its descriptors"
 
 
 def check_content(
@@ -107,6 +110,9 @@ def _look(
         said = f"it is open, and {d.producer}, which writes it, has ended"
         found.append(_damage(keys, said, "read it: a read breaks it", harmless=True))
     page_fields, groups, _, lent = counts
+    if layout.tier or layout.where:
+        found += yield from _cold_text(keys, content, d, layout, fields, page_fields, tell)
+        return found, d.bytes
     pages = page_fields - layout.split
     if lent:
         advice = "read it: a read moves them back"
@@ -122,6 +128,40 @@ def _look(
         said = f"its index has {groups} fields, and its pages need {least}"
         found.append(_damage(keys, said, "nothing reads the others", harmless=True))
     return found, d.bytes
+
+
+def _cold_text(
+    keys: ContentKeys,
+    content: str,
+    d: Descriptor,
+    layout: Any,
+    fields: dict[str, str],
+    page_fields: int,
+    tell: Callable[[int], None],
+) -> Operation[list[Damage]]:
+    """Compare the object of a cold content with its checksums, its index and its totals."""
+    if page_fields:
+        said = "it is cold, and its pages are in Redis too: a torn log left them, or they were added since"
+        advice = f"they only take memory: fdstore redis-cli UNLINK '{keys.pages}'"
+        return [_damage(keys, said, advice, harmless=True)]
+    info = ContentInfo(content, keys, d, fields["created_at"].encode(), is_split="split" in fields)
+    if layout.index is not None:
+        info.learn(1, layout.index.encode())
+
+    def pages(numbers: list[int]) -> Operation[list[bytes | None]]:
+        found = yield from read_pages(info, range(numbers[0], numbers[-1] + 1), info.created)
+        return list(found)
+
+    try:
+        return (yield from _text(keys, d, layout, more=False, tell=tell, pages=pages))
+    except ContentGone:
+        return []
+    except StoreLostData as error:
+        return [_damage(keys, error.problem, RESTORE_OBJECT)]
+    except ObjectStoreUnavailable as error:
+        return [_damage(keys, f"its object cannot be read: {error.problem}", "look again when it answers")]
+    except UNREADABLE as error:
+        return [_damage(keys, f"its index or checksums cannot be read: {show_bytes(str(error))}")]
 
 
 def _damage(keys: ContentKeys, said: str, advice: str = DROP, *, harmless: bool = False) -> Damage:
@@ -156,16 +196,20 @@ def _text(
     *,
     more: bool,
     tell: Callable[[int], None],
+    pages: Callable[[list[int]], Operation[list[bytes | None]]] | None = None,
 ) -> Operation[list[Damage]]:
-    """Compare the pages with the index and the totals."""
+    """Compare the pages with the index and the totals. `pages` fetches them, if they are not in Redis."""
     tail = layout.tail
     writer = IndexWriter() if d.kind == "text" else ByteTotals()
     wrong: list[Damage] = []
     last = b""
     beyond = False
     for numbers in in_pieces(range(1, d.pages + 1), window_of(d)):
-        [found] = yield from replies_or_damage([("HMGET", keys.pages, *fields_of(numbers))])
-        found = joined(found)
+        if pages is None:
+            [found] = yield from replies_or_damage([("HMGET", keys.pages, *fields_of(numbers))])
+            found = joined(found)
+        else:
+            found = yield from pages(numbers)
         for number, data in zip(numbers, found, strict=True):
             if data is None:
                 return [*wrong, Damage(key=keys.pages, said=f"page {number} is missing", advice=DROP)]

@@ -322,7 +322,7 @@ local function release(tree, process, contents)
         cold, cold_bytes = cold + 1, cold_bytes + counted(size)
       end
       redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':events',
-        record .. ':sums')
+        record .. ':sums', record .. ':reads')
       redis.call('SREM', tree .. ':contents', content)
       gone = gone + 1
       bytes = bytes + counted(size)
@@ -440,7 +440,7 @@ local function remove_contents(tree, most)
       local record = content_record(tree, content)
       list_object(tree, redis.pcall('HGET', record, 'where'), 0)
       redis.call('UNLINK', record, record .. ':pages', record .. ':lent', record .. ':index', record .. ':holders',
-        record .. ':events', record .. ':sums')
+        record .. ':events', record .. ':sums', record .. ':reads')
     end
   end
   return #contents

@@ -101,7 +101,7 @@ def _serve(requests: IO[bytes], replies: IO[bytes]) -> None:
                 raise ValueError(name)
             found = getattr(object_store, name)(url, *arguments)
             if name == "list_below":
-                found = [(each.path, each.size, each.written_at) for each in found]
+                found = [(each.path, each.size, each.written_at) for some in found for each in some]
             reply: tuple[str, Any] = ("ok", found)
         except ObjectMissing as error:
             reply = ("missing", str(error))

@@ -273,19 +273,17 @@ def delete(url: str, path: str) -> None:
         return
 
 
-def list_below(url: str, path: str, most: int) -> list[StoredObject]:
-    """Return up to `most` objects below a path. Raises `ObjectStoreUnavailable`."""
+def list_below(url: str, path: str) -> Iterator[list[StoredObject]]:
+    """Yield all objects below a path, some at a time. Raises `ObjectStoreUnavailable`."""
     if is_forked():
         from fdstore.store.objects import forked
 
-        return [StoredObject(*each) for each in forked.call("list_below", url, path, most)]
-    place, found = _open(url), []
+        yield [StoredObject(*each) for each in forked.call("list_below", url, path)]
+        return
+    place = _open(url)
     with _guarded(url):
-        for batch in _library().list(place, path or None, chunk_size=1000):
-            found += [
+        for batch in _library().list(place, path, chunk_size=1000):
+            yield [
                 StoredObject(each["path"], int(each["size"]), each["last_modified"].timestamp())
                 for each in batch
             ]
-            if len(found) >= most:
-                break
-    return found[:most]

@@ -1,0 +1,257 @@
+"""An object that is cut, changed, replaced or away is a typed error, never another text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fdstore
+from fdstore.client import Process
+from fdstore.errors import ObjectStoreUnavailable, StoreLostData
+from fdstore.store.cold.moving import Moved, Mover, due_contents, move_due
+from fdstore.store.doctor.audit import check_tree
+from fdstore.store.keys import TreeKeys
+from fdstore.store.objects import object_store
+from fdstore.store.objects.settings import ColdSettings
+
+MoveOut = Callable[[], Moved]
+Objects = Callable[[], list[Path]]
+TEXT = "".join(f"line {number} with ümlauts\n" for number in range(5000))
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda data: data[: len(data) // 2],
+    "cut by a byte": lambda data: data[:-1],
+    "empty": lambda data: b"",
+    "one letter": lambda data: data.replace(b"line 4900", b"lime 4900"),
+    "zeros": lambda data: bytes(len(data)),
+    "swapped lines": lambda data: b"\n".join(sorted(data.split(b"\n"))),
+    "shifted": lambda data: b" " + data[:-1],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_object_is_lost_data(
+    proc: Process, move_out: MoveOut, objects: Objects, damage: str
+) -> None:
+    d = proc.create(TEXT)
+    move_out()
+    [file] = objects()
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+
+    for read in (
+        lambda: proc.read("fd:1", start=d.pages - 1, count=2),
+        lambda: proc.read("fd:1", read_all=True),
+        lambda: proc.read_bytes("fd:1"),
+        lambda: proc.search("fd:1", "x"),
+    ):
+        with pytest.raises(StoreLostData, match=file.name) as caught:
+            read()
+        assert caught.value.type == "store_lost_data"
+    found = proc.store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert any(file.name in each.said for each in found)
+
+
+def test_a_missing_object_is_lost_data(proc: Process, move_out: MoveOut, objects: Objects) -> None:
+    proc.create(TEXT)
+    proc.create("a hot text")
+    move_out()
+    for each in objects():
+        each.unlink()
+    hot = proc.create("a new text")
+
+    with pytest.raises(StoreLostData, match="is missing"):
+        proc.read("fd:1", start=1)
+    assert proc.read(hot.fd).text == "a new text"
+
+
+def test_doctor_finds_a_cold_tree_well(proc: Process, move_out: MoveOut) -> None:
+    proc.create(TEXT)
+    proc.create(bytes(range(256)) * 999)
+    move_out()
+
+    assert proc.store.run(check_tree(TreeKeys("fdstore", "triage"))) == []
+
+
+HOSTILE = ["", "../../../etc/passwd", "triage-2-0123456789abcdef", "s3://other/x", "triage-1-xyz", "\0"]
+
+
+@pytest.mark.parametrize("where", HOSTILE)
+def test_a_record_names_no_object_but_its_own(
+    proc: Process, move_out: MoveOut, execute: Any, where: str
+) -> None:
+    proc.create(TEXT)
+    move_out()
+    key = "fdstore:{triage}:triage:fd:1"
+    before = execute("HGET", key, "where")
+    execute("HSET", key, "where", where)
+
+    with pytest.raises(StoreLostData, match="does not say which object"):
+        proc.read("fd:1", start=2)
+
+    execute("HSET", key, "where", before, "tier", "warm")
+    with pytest.raises(StoreLostData, match="does not say which object"):
+        proc.read("fd:1", start=2)
+    execute("HSET", key, "tier", "cold")
+
+
+def test_lost_checksums_are_lost_data(proc: Process, move_out: MoveOut, execute: Any) -> None:
+    proc.create(TEXT)
+    move_out()
+    sums = execute("GET", "fdstore:{triage}:triage:fd:1:sums")
+    execute("SET", "fdstore:{triage}:triage:fd:1:sums", sums[:-7])
+
+    with pytest.raises(StoreLostData, match="checksums of its object"):
+        proc.read("fd:1", read_all=True)
+    execute("SET", "fdstore:{triage}:triage:fd:1:sums", sums)
+
+
+def test_a_place_that_is_away_concerns_cold_contents_alone(
+    proc: Process, move_out: MoveOut, place: Path
+) -> None:
+    proc.create(TEXT)
+    move_out()
+    proc.create("hot")
+    aside = place.rename(place.with_name("aside"))
+    place.write_text("not a directory")
+
+    with pytest.raises((ObjectStoreUnavailable, StoreLostData), match=str(place)):
+        proc.read("fd:1", start=1)
+    assert proc.read("fd:2").text == "hot"
+    assert str(place) in move_due(proc.store).problem
+    assert proc.read("fd:2").text == "hot"
+
+    place.unlink()
+    aside.rename(place)
+    assert proc.read("fd:1", start=1).text == TEXT[: len(proc.read("fd:1", start=1).text)]
+
+
+def test_an_object_store_that_returns_another_text_gets_no_content(
+    proc: Process, objects: Objects, fields: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create(TEXT)
+    real = object_store.put
+
+    def altered(url: str, path: str, data: bytes) -> None:
+        real(url, path, data.replace(b"line 7 ", b"lime 7 "))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(object_store, "put", altered)
+        assert "returned another text" in move_due(proc.store).problem
+
+    assert "tier" not in fields()
+    assert proc.read("fd:1", read_all=True).text == TEXT
+    assert move_due(proc.store).deleted == 1
+    assert len(objects()) == 1
+
+
+def test_a_content_that_is_dropped_during_its_upload_leaves_no_object(
+    proc: Process, objects: Objects, move_out: MoveOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create(TEXT)
+    real = object_store.digest_of
+
+    def closing(url: str, path: str) -> Any:
+        proc.close("fd:1")
+        return real(url, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(object_store, "digest_of", closing)
+        assert move_due(proc.store).contents == 0
+
+    move_out()
+    assert objects() == []
+
+
+def test_two_movers_move_a_content_once(
+    proc: Process, objects: Objects, move_out: MoveOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create(TEXT)
+    real, others = object_store.digest_of, []
+
+    def beside(url: str, path: str) -> Any:
+        if not others:
+            others.append(None)
+            others.append(move_due(proc.store).contents)
+        return real(url, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(object_store, "digest_of", beside)
+        assert move_due(proc.store).contents == 0
+
+    assert others == [None, 1]
+    move_out()
+    assert len(objects()) == 1
+    assert proc.read("fd:1", read_all=True).text == TEXT
+
+
+def test_only_what_was_not_read_for_long_moves(proc: Process) -> None:
+    proc.create(TEXT)
+    tree = TreeKeys("fdstore", "triage")
+
+    def due(after_s: float | None, ago_s: float | None = None) -> int:
+        settings = ColdSettings(url="file:///x", after_s=after_s, min_bytes=10)
+        return len(proc.store.run(due_contents(tree, settings, lambda *_: ago_s)))
+
+    assert due(0) == 1
+    assert due(3600) == 0
+    assert due(None) == 0
+    assert due(3600, ago_s=1.0) == 1  # its last mover read it, and nobody since
+    assert due(3600, ago_s=100.0) == 0
+
+
+def test_a_large_content_moves_in_parts_and_comes_back_with_the_sweep(
+    proc: Process, move_out: MoveOut, objects: Objects, fields: Any
+) -> None:
+    text = "".join(f"{number} größer\n" for number in range(1_300_000))
+    assert len(text.encode()) > 20_000_000
+    proc.create(text)
+
+    assert move_out().contents == 1
+    assert objects()[0].stat().st_size == len(text.encode())
+    assert proc.read("fd:1", mode="line", start=1_000_001, count=2).text == "1000000 größer\n1000001 größer\n"
+    assert proc.read("fd:1", read_all=True).text == text
+    proc.read("fd:1", start=3)
+    assert "tier" in fields()
+
+    assert Mover(proc.store).turn().back == 1
+    fresh = proc.store.process("triage")
+    assert fresh.read("fd:1", read_all=True).text == text
+
+
+FORKED = """
+import os, sys, fdstore
+store = fdstore.connect(sys.argv[1])
+proc = store.process("triage")
+before = proc.read("fd:1", start=2).text
+child = os.fork()
+if child == 0:
+    os._exit(0 if proc.read("fd:1", start=2).text == before else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_reads_cold_contents(proc: Process, move_out: MoveOut, redis_url: str) -> None:
+    proc.create(TEXT)
+    move_out()
+
+    done = subprocess.run([sys.executable, "-c", FORKED, redis_url], env={**os.environ}, check=False)
+
+    assert done.returncode == 0
+
+
+def test_a_store_that_is_only_looked_at_reads_cold_contents(
+    proc: Process, move_out: MoveOut, redis_url: str, fields: Any
+) -> None:
+    proc.create(TEXT)
+    move_out()
+
+    with fdstore.connect(redis_url, looking=True) as looking:
+        for _ in range(4):
+            assert looking.process("triage").read("fd:1", read_all=True).text == TEXT
+    assert fields()["tier"] == "cold"
