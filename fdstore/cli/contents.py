@@ -101,7 +101,8 @@ def _row(descriptor: Descriptor, now_s: float) -> list[str]:
 def stat(session: CliSession, process: str, fd: str) -> None:
     """Show the state, kind, media type, sizes, source, origin and holders of a descriptor.
 
-    A content is deleted when the last process that holds it drops it.
+    A content is deleted when the last process that holds it drops it. One that nobody reads may be in an
+    object store; then it says where.
     """
     import msgspec
 
@@ -111,12 +112,15 @@ def stat(session: CliSession, process: str, fd: str) -> None:
     with session.process(process) as opened:
         found = opened.stat(fd)
         held = opened.store.run(usage.holders(opened.handle, found.fd))
+        cold_place = opened.store.run(usage.cold_place(opened.handle, found.fd))
         now = opened.store.run(redis_now())
     if session.as_json:
-        output.document({**msgspec.to_builtins(found), "holders": held})
+        cold = {} if cold_place is None else {"tier": "cold", "where": cold_place}
+        output.document({**msgspec.to_builtins(found), **cold, "holders": held})
     else:
         by = ", ".join(f"{each.process} ({each.state})" for each in held)
-        output.facts([*_described(found, now), ("held by", by)])
+        cold_facts = [] if cold_place is None else [("cold, in", cold_place)]
+        output.facts([*_described(found, now), *cold_facts, ("held by", by)])
 
 
 def _described(found: Descriptor, now_s: float) -> list[tuple[str, str]]:

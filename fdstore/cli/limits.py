@@ -38,12 +38,13 @@ LIMITS_TABLE = Table((Column("NAME"), number("LIMIT"), number("USED"), Column("D
 class CeilingStatus(Record, frozen=True, kw_only=True):
     """One ceiling.
 
-    `value` is the current ceiling (None: no ceiling), `set` whether the operator set it, `default` a text.
-    `asked` is the limit of a tree whose program names none. `used` is the sum over all trees, if counted.
+    `value` is the current ceiling (None: no ceiling), of a setting of cold contents its text, `set` whether
+    the operator set it, `default` a text. `asked` is the limit of a tree whose program names none. `used` is
+    the sum over all trees, if counted.
     """
 
     name: str
-    value: int | None
+    value: int | str | None
     unit: str
     default: str
     set: bool
@@ -64,11 +65,16 @@ class LimitsCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from fdstore.store.objects.settings import COLD_SETTINGS
         from fdstore.store.trees.ceilings import CEILINGS
 
         with formatter.section("Names"):
             formatter.write_dl(
                 [(name, f"{limit.of} [default: {limit.top}]") for name, limit in CEILINGS.items()]
+            )
+        with formatter.section("Settings of cold contents"):
+            formatter.write_dl(
+                [(name, f"{each.sets} [default: {each.default}]") for name, each in COLD_SETTINGS.items()]
             )
         super().format_epilog(ctx, formatter)
 
@@ -83,8 +89,10 @@ def limits(session: CliSession, action: str, words: tuple[str, ...]) -> None:
     means no ceiling, even if there is a default. unset restores the default.
 
     A tree that asks for more gets the ceiling; existing trees follow immediately. Requests over a ceiling of
-    all trees together fail with quota_exceeded. Days are UTC days of Redis' clock. If Redis has users, only
-    the operator's may set ceilings. `show TREE` shows the limits of one tree, and what it uses.
+    all trees together fail with quota_exceeded. `set cold URL` (file:///dir, s3://bucket/prefix, gs://, az://)
+    moves contents there that nobody reads; they are read as before. Days are UTC days of Redis' clock. If
+    Redis has users, only the operator's may set ceilings. `show TREE` shows the limits of one tree, and what
+    it uses.
     """
     counts, syntax = ACTIONS[action]
     if len(words) not in counts:
@@ -112,6 +120,8 @@ limits = LimitsCommand(
 
 
 def _show(session: CliSession, store: Store) -> None:
+    from fdstore.store.objects.settings import COLD_SETTINGS
+
     rows = found(store)
     if session.as_json:
         output.documents(rows)
@@ -119,7 +129,9 @@ def _show(session: CliSession, store: Store) -> None:
     cells = [
         [
             each.name,
-            format_value(each.value, each.unit),
+            each.default
+            if each.value is None and each.name in COLD_SETTINGS
+            else format_value(each.value, each.unit),
             each.default,
             "" if each.asked is None else format_value(each.asked, each.unit),
             "" if each.used is None else format_value(each.used, each.unit),
@@ -185,10 +197,32 @@ def found(store: Store) -> list[CeilingStatus]:
             of=limit.of,
         )
         for name, limit in ceilings.CEILINGS.items()
+    ] + _cold_settings(store)
+
+
+def _cold_settings(store: Store) -> list[CeilingStatus]:
+    from fdstore.store.objects.settings import COLD_SETTINGS, written_settings
+    from fdstore.store.trees.ceilings import cold_totals
+
+    written = store.run(written_settings(store.prefix))
+    contents, size_bytes = store.run(cold_totals(store.prefix))
+    return [
+        CeilingStatus(
+            name=name,
+            value=written.get(name),
+            unit="bytes" if name == "cold" else "",
+            default=each.default,
+            set=name in written,
+            used=size_bytes if name == "cold" and contents else None,
+            of=each.sets,
+        )
+        for name, each in COLD_SETTINGS.items()
     ]
 
 
-def format_value(value: int | None, unit: str) -> str:
+def format_value(value: int | str | None, unit: str) -> str:
     if value is None:
         return "none"
+    if isinstance(value, str):
+        return value
     return format_bound(value) if unit == "bytes" else format_number(value)

@@ -36,12 +36,12 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     """A reachable store and its data.
 
     For a Cluster, memory and limits are sums over the reachable `primaries`. `contents` and `bytes` (UTF-8)
-    count all trees. `commands` is the sandbox of each worker, `no_agents` the reason why a worker runs no
-    agents ("" if it does). `ceilings` are those that the operator set, `tokens` what models have used, by
-    tree, `token_counts` the same by kind (for --json alone), and `budgets` those of trees that have not
-    ended, with what is used. `health` says how workers and store get on, problems first. `unreadable` lists
-    damaged records, which are not counted. `elsewhere` says which other prefix
-    has trees, if this one has none.
+    count all trees, of which `cold_bytes` are in the object store. `commands` is the sandbox of each worker,
+    `no_agents` the reason why a worker runs no agents ("" if it does). `ceilings` are those that the operator
+    set, `tokens` what models have used, by tree, `token_counts` the same by kind (for --json alone), and
+    `budgets` those of trees that have not ended, with what is used. `health` says how workers and store get
+    on, problems first. `unreadable` lists damaged records, which are not counted. `elsewhere` says which
+    other prefix has trees, if this one has none.
     """
 
     url: str
@@ -59,6 +59,7 @@ class StoreStatus(Record, frozen=True, kw_only=True):
     live: int
     contents: int
     bytes: int
+    cold_bytes: int
     workers: list[str]
     commands: dict[str, str]
     no_agents: dict[str, str]
@@ -226,6 +227,7 @@ def store_status(session: CliSession, url: str) -> StoreStatus:
             live=sum(tree.live for tree in trees),
             contents=sum(tree.fds for tree in trees),
             bytes=sum(tree.bytes for tree in trees),
+            cold_bytes=sum(tree.cold_bytes for tree in trees),
             workers=[each.name for each in workers],
             commands={each.name: each.commands for each in workers},
             no_agents={each.name: each.no_agents for each in workers},
@@ -286,7 +288,8 @@ def store_facts(store: StoreStatus) -> list[tuple[str, str]]:
 def held_facts(store: StoreStatus) -> list[tuple[str, str]]:
     """Format the data and the workers of a store."""
     processes = f"{format_count(store.processes, 'process', 'processes')} ({store.live} not ended)"
-    contents = f"{format_count(store.contents, 'content')} with {format_size(store.bytes)}"
+    cold = f" ({format_size(store.cold_bytes)} cold)" if store.cold_bytes else ""
+    contents = f"{format_count(store.contents, 'content')} with {format_size(store.bytes)}{cold}"
     workers = ", ".join(store.workers) or "none is running; start one with `fdstore up` or `fdstore worker`"
     rows = [("holds", f"{format_count(store.trees, 'tree')}, {processes}, {contents}"), ("workers", workers)]
     if store.elsewhere:

@@ -22,6 +22,7 @@ TREES = Table(
     (
         key("TREE"),
         number("BYTES"),
+        number("COLD", drop=6),
         number("STAGED", drop=4),
         number("CONTENTS", drop=3),
         number("PROCESSES", drop=1),
@@ -98,11 +99,13 @@ def _memory(store: Store) -> str:
 
 
 def _print_trees(found: UsageReport, now_s: float, memory: str) -> None:
+    cold = sum(each.cold_bytes for each in found.trees)
     if found.trees:
         rows = [
             [
                 each.tree,
                 format_size(each.bytes),
+                *([format_size(each.cold_bytes) if each.cold_bytes else "-"] if cold else []),
                 format_size(each.staged) if each.staged else "-",
                 format_number(each.contents),
                 format_number(each.processes),
@@ -111,10 +114,12 @@ def _print_trees(found: UsageReport, now_s: float, memory: str) -> None:
             ]
             for each in found.trees
         ]
-        output.table(TREES, rows)
+        output.table(TREES if cold else TREES.without("COLD"), rows)
     total, staged = (sum(getattr(each, name) for each in found.trees) for name in ("bytes", "staged"))
     being_stored = f", {format_size(staged)} more is being stored" if staged else ""
-    output.line(f"{format_count(len(found.trees), 'tree')} with {format_size(total)}{being_stored}{memory}")
+    in_objects = f", {format_size(cold)} of it cold" if cold else ""
+    trees = format_count(len(found.trees), "tree")
+    output.line(f"{trees} with {format_size(total)}{in_objects}{being_stored}{memory}")
 
 
 def _print_parts(name: str, found: UsageReport) -> None:
@@ -129,7 +134,13 @@ def _print_parts(name: str, found: UsageReport) -> None:
         for each in found.processes
     ]
     descriptors = [
-        [each.fd, format_size(each.bytes), format_number(each.holders), each.state, each.source]
+        [
+            each.fd,
+            format_size(each.bytes),
+            format_number(each.holders),
+            f"{each.state}, {each.tier}" if each.tier else each.state,
+            each.source,
+        ]
         for each in found.descriptors
     ]
     staged = [[format_size(each.bytes), each.process, each.source] for each in found.staged]

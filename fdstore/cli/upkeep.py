@@ -9,7 +9,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, verb
 from fdstore.cli.tables import Column, Table, key, reason
-from fdstore.text.quantities import moment
+from fdstore.text.quantities import format_count, moment
 
 if TYPE_CHECKING:
     from fdstore.client import Store
@@ -24,6 +24,9 @@ COLLECTED = Table((key("TREE"), Column("WHAT"), reason("WHY")))
 @click.option("--dry-run", is_flag=True, help="Only print the trees that would be removed.")
 def gc(session: CliSession, dry_run: bool) -> None:
     """Remove trees that were not used for their retention (default: 7 days).
+
+    Of a store with cold contents it also deletes the objects that no content needs any more, and looks for
+    those that a crash or a restored backup has left.
 
     A tree with a ready, running or waiting process is kept, and so is one that is damaged or of a newer
     format: standard error names it, or with --json a last document, `unreadable`. Workers do the same
@@ -40,14 +43,41 @@ def gc(session: CliSession, dry_run: bool) -> None:
                 found.append(_collected(store, tree, dry_run))
             except SKIPPABLE as error:
                 damaged.append(unreadable(error))
+        objects = _objects(store, dry_run)
     if session.as_json:
         output.documents(found)
+        if objects:
+            output.document({"objects": objects, "deleted": not dry_run})
     elif not found:
         output.line("nothing to remove" if damaged else "nothing to remove: no tree is past its retention")
     else:
         rows = [[item.tree, *_explained(item, dry_run)] for item in found]
         output.table(COLLECTED, rows)
+    if objects and not session.as_json:
+        what = "would be deleted" if dry_run else "deleted"
+        output.line(f"{format_count(objects, 'object')} that no content needs {what}")
     output.report_unreadable(damaged, as_json=session.as_json)
+
+
+def _objects(store: Store, dry_run: bool) -> int:
+    """Delete objects that no content needs, or only look for those. Return how many. Raises
+    `ObjectStoreUnavailable`."""
+    from fdstore.store.cold.comparing import find_garbage, list_garbage
+    from fdstore.store.cold.unneeded import count_due, delete_unneeded
+    from fdstore.store.objects.settings import read_settings
+
+    settings = store.run(read_settings(store.prefix))
+    if settings.url is None:
+        return 0
+    garbage = list(find_garbage(store))
+    if dry_run:
+        return len(garbage) + store.run(count_due(store.prefix))
+    for each in garbage:
+        store.run(list_garbage(each))
+    deleted = delete_unneeded(store, settings.url)
+    if deleted.error is not None:
+        raise deleted.error
+    return deleted.objects
 
 
 def _collected(store: Store, tree: TreeKeys, dry_run: bool) -> Collected:
@@ -179,11 +209,34 @@ def _check_trees(session: CliSession) -> bool:
             for each in damaged:
                 well = well and each.harmless
                 _show_damage(session, each)
+        well = _check_objects(session, store) and well
     if not session.as_json:
         count = len(trees)
         mark, style = ("ok     ", "good") if well else ("DAMAGED", "bad")
         output.marked(mark, style, f"trees: {count} {'was' if count == 1 else 'were'} read")
     return well
+
+
+def _check_objects(session: CliSession, store: Store) -> bool:
+    """Report objects that no content needs; return whether the object store could be asked, if there is
+    one."""
+    from fdstore.errors import InvalidArgument, ObjectStoreUnavailable
+    from fdstore.store.cold.comparing import find_garbage
+    from fdstore.store.doctor.audit_content import Damage
+
+    try:
+        found = list(find_garbage(store))
+    except (InvalidArgument, ObjectStoreUnavailable) as error:
+        advice = "correct it with: fdstore limits set cold URL; or look again when it answers"
+        _show_damage(session, Damage(key=f"{store.prefix}:limits", said=str(error), advice=advice))
+        return False
+    if found:
+        said = f"{format_count(len(found), 'object')} that no content needs, as {found[0].object.path}"
+        damage = Damage(
+            key=f"{store.prefix}:cold:trees", said=said, advice="delete them with: fdstore gc", harmless=True
+        )
+        _show_damage(session, damage)
+    return True
 
 
 def _check_tree(store: Store, tree: TreeKeys, label: str) -> list[Damage]:

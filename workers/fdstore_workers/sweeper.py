@@ -4,6 +4,7 @@
     a ready process without a claim     its wake-up was lost: send it again
     a stream whose writer is lost       break it (writer_lost), for later readers
     a tree past its retention           collect it
+    a content that nobody reads         move it to the object store, in a thread of its own (cold_mover)
     a Redis with unsafe settings        start nothing there until they are corrected
     an unreadable record                skip it with a line in the log, and sweep the other trees
 
@@ -49,12 +50,17 @@ from fdstore.store.views import gauges, worker_registry
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import Operation
+from fdstore_workers.cold_mover import ColdMover
 
 log = logging.getLogger("fdstore.sweeper")
 
 SWEEPER_S = 4.0
 """The time that the active sweeper holds its key. A little longer than the pause between sweeps: after the
 sweeper was killed, no worker sweeps until the key expires."""
+
+SWEEPS_FOR_S = 15.0
+"""For how long after the begin of a round the worker counts as the one that sweeps: that of several
+rounds."""
 
 COLLECT_EVERY_S = 60.0
 
@@ -232,6 +238,8 @@ class Sweeper:
         self._report = DamageLog()
         self._waiting = WaitLog(log, "the sweep failed")
         self._done = threading.Event()
+        self._sweeps_until = 0.0
+        self._cold_mover = ColdMover(store, lambda: time.monotonic() < self._sweeps_until, self._report)
         self._thread = threading.Thread(target=self._keep, name="sweeper", daemon=True)
 
     @property
@@ -244,10 +252,12 @@ class Sweeper:
         with suppress(FDStoreError):  # the thread tries again, and reports it
             self._register(self._store.run(leases.observe(self._store.prefix)).now)
         self._thread.start()
+        self._cold_mover.start()
 
     def stop(self) -> None:
-        """Stop the thread and unregister the worker."""
+        """Stop the threads and unregister the worker."""
         self._done.set()
+        self._cold_mover.stop()
         if self._thread.ident is not None:  # the worker may end before it is ready
             self._thread.join()
         try:
@@ -278,6 +288,7 @@ class Sweeper:
             return min(observed.left_s, leases.SWEEP_EVERY_S)
         if other_s := self._other_is_active_s():
             return min(other_s, leases.SWEEP_EVERY_S)
+        self._sweeps_until = time.monotonic() + SWEEPS_FOR_S
         if time.monotonic() >= self._forget_at:
             self._forget_at = time.monotonic() + REMEMBER_S
             self._over.clear()

@@ -138,8 +138,8 @@ class Mover:
             return moved
         deleted = delete_unneeded(self._store, settings.url)
         moved.deleted = deleted.objects
-        if deleted.problem:
-            moved.note(deleted.problem)
+        if deleted.error is not None:
+            moved.note(str(deleted.error))
             count("fdstore_cold_failures_total")
         return moved
 

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, ObjectStoreUnavailable
+from fdstore.errors import DamagedRecord, FDStoreError, ObjectStoreUnavailable
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.objects import object_store
@@ -44,10 +44,10 @@ class Runs(Protocol):
 
 
 class Deleted(msgspec.Struct):
-    """How many objects were deleted, and why others could not be ("" if all were)."""
+    """How many objects were deleted, and why others could not be (None if all were)."""
 
     objects: int = 0
-    problem: str = ""
+    error: FDStoreError | None = None
 
 
 def list_upload(tree: TreeKeys, where: str, lost_after_s: float) -> Operation[None]:
@@ -77,6 +77,16 @@ def due_objects(tree: TreeKeys) -> Operation[tuple[list[str], bool]]:
         return [show_bytes(each) for each in due], left == b"1"
 
 
+def count_due(prefix: str) -> Operation[int]:
+    """Return how many objects of all trees are to be deleted now."""
+    trees = yield from trees_with_objects(prefix)
+    now_s = yield from redis_now()
+    if not trees:
+        return 0
+    due = yield [("ZRANGEBYSCORE", tree.unneeded, "-inf", f"{now_s:.6f}") for tree in trees]
+    return sum(map(len, due))
+
+
 def take_off(tree: TreeKeys, deleted: list[str], *, has_others: bool) -> Operation[None]:
     """Take objects off the list that were deleted, and the tree off its list if it has no others."""
     if deleted:
@@ -97,9 +107,9 @@ def delete_unneeded(store: Runs, url: str) -> Deleted:
         try:
             _delete_of(store, url, tree, done)
         except DamagedRecord as error:
-            done.problem = done.problem or str(error)
+            done.error = done.error or error
         except ObjectStoreUnavailable as error:
-            done.problem = str(error)
+            done.error = error
             return done
     return done
 

@@ -205,7 +205,8 @@ def log_unreadable(found: Survey) -> Survey:
 
 class TreeHoldings(msgspec.Struct, frozen=True):
     """The holdings of a tree at the moment: live processes, bytes of text, streams that are written; its
-    failures and losses of the last hour; its open questions to a person, and when the oldest was asked."""
+    failures and losses of the last hour; its open questions to a person, and when the oldest was asked; its
+    cold contents and their bytes."""
 
     live: int
     bytes: int
@@ -213,9 +214,11 @@ class TreeHoldings(msgspec.Struct, frozen=True):
     troubles: tuple[Troubles, ...] = ()
     questions: int = 0
     oldest_question: float | None = None
+    cold: int = 0
+    cold_bytes: int = 0
 
 
-_HELD = TREE.some("live", "bytes")
+_HELD = TREE.some("live", "bytes", "cold_fds", "cold_bytes")
 
 
 class FinishedTrees(msgspec.Struct, frozen=True):
@@ -267,5 +270,7 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
                 decode_troubles(troubles),
                 0 if isinstance(asked, DamagedRecord) else asked,
                 _moment_of(oldest),
+                now.cold_fds,
+                now.cold_bytes,
             )
     return found

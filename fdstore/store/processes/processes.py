@@ -214,7 +214,8 @@ def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits, now_s: float) -> O
         ceilings = ceilings_in(flat)
         most = ceilings.get("trees")
         if most is None or count <= most:
-            by_memory = "tree_bytes" not in ceilings.values
+            # what does not stay in memory is not bounded by it
+            by_memory = "tree_bytes" not in ceilings.values and b"cold" not in flat[::2]
             return _Lowered(ceilings.lower(limits), by_memory, ceilings.get("bytes") is not None)
         if added:
             # a client that is creating the same tree adds it again afterwards (`open_root`)

@@ -1,7 +1,7 @@
 """Gauges of a store for operators: sums over all trees, the queue, memory. Read in a few round trips.
 
     fdstore:totals      hash    trees, live, bytes, open_streams, failures, losses, questions,
-                                oldest_question, swept_at
+                                oldest_question, swept_at, cold, cold_bytes
 
 Each sweep writes them; `failures` and `losses` are those of the last hour. The active sweeper reads every
 tree that is in use anyway, so it keeps the sums; to read them costs the same for any number of trees.
@@ -53,6 +53,8 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     questions: Count | None = None
     oldest_question: Moment | None = None
     swept_at: Moment | None = None
+    cold: Count | None = None
+    cold_bytes: Count | None = None
 
 
 TOTALS = Hash(Totals)
@@ -144,6 +146,22 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
     ]
     failures: int | None
     losses: int | None
+    cold_contents: Annotated[
+        int | None,
+        Metric(
+            "fdstore_store_cold_contents",
+            "Contents in the object store, as of the last sweep.",
+            plots=(Plot("Cold contents", "are cold"),),
+        ),
+    ] = None
+    cold_bytes: Annotated[
+        int | None,
+        Metric(
+            "fdstore_store_cold_bytes",
+            "Their bytes, which are not in the memory of Redis.",
+            plots=(Plot("Memory of Redis", "cold texts"),),
+        ),
+    ] = None
     unsafe: str = ""
 
 
@@ -172,7 +190,7 @@ class QueueGauges(msgspec.Struct, frozen=True):
 def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:
     """Store the sums over all trees at `swept_at` (Redis time). Return the Redis time. One round
     trip."""
-    trees = live = size = streams = failures = losses = questions = 0
+    trees = live = size = streams = failures = losses = questions = cold = cold_bytes = 0
     asked: list[float] = []
     for each in usage:
         trees += 1
@@ -182,10 +200,13 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
         failed, lost = sum_troubles(each.troubles, swept_at)
         failures, losses = failures + failed, losses + lost
         questions += each.questions
+        cold += each.cold
+        cold_bytes += each.cold_bytes
         asked += [] if each.oldest_question is None else [each.oldest_question]
     key = totals_key(prefix)
     oldest = f"{min(asked):.6f}" if asked else ""
     values: list[Value] = [trees, live, size, streams, failures, losses, questions, oldest, f"{swept_at:.6f}"]
+    values += [cold, cold_bytes]
     sums = [part for field in zip(TOTALS.names, values, strict=True) for part in field]
     *_, now = yield [
         ("HSET", key, *sums),
@@ -212,6 +233,8 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         open_streams=totals.open_streams,
         failures=totals.failures,
         losses=totals.losses,
+        cold_contents=totals.cold,
+        cold_bytes=totals.cold_bytes,
         open_questions=totals.questions,
         oldest_question_s=_age_of_oldest(totals, now_s),
         sweep_lag_s=None if totals.swept_at is None else max(0.0, now_s - totals.swept_at),

@@ -26,6 +26,8 @@ from fdstore.store.keys import (
     is_content,
     producer_of,
 )
+from fdstore.store.objects.records import path_of
+from fdstore.store.objects.settings import written_settings
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing, tree_record
 from fdstore.store.record_format import (
@@ -42,7 +44,8 @@ from fdstore.wire.operation import Batch, Operation
 
 
 class TreeUsage(Record, frozen=True, kw_only=True):
-    """The usage of a tree: `bytes` of text in its `contents`; `staged` bytes are still being stored."""
+    """The usage of a tree: `bytes` of text in its `contents`, of which `cold_bytes` are in the object store;
+    `staged` bytes are still being stored."""
 
     tree: str
     bytes: int
@@ -51,6 +54,7 @@ class TreeUsage(Record, frozen=True, kw_only=True):
     processes: int
     live: int
     used_at: float
+    cold_bytes: int = 0
 
 
 class ProcessUsage(Record, frozen=True, kw_only=True):
@@ -65,7 +69,8 @@ class ProcessUsage(Record, frozen=True, kw_only=True):
 
 
 class DescriptorUsage(Record, frozen=True, kw_only=True):
-    """One descriptor, with its content's bytes, number of holders, state and source."""
+    """One descriptor, with its content's bytes, number of holders, state and source. The `tier` of a content
+    in the object store is `cold`, else it is empty."""
 
     process: str
     fd: str
@@ -73,6 +78,7 @@ class DescriptorUsage(Record, frozen=True, kw_only=True):
     holders: int
     state: str
     source: str
+    tier: str = ""
 
 
 class UsageReport(msgspec.Struct, kw_only=True):
@@ -160,6 +166,7 @@ def _usage_of(tree: TreeCounts) -> TreeUsage:
         processes=tree.processes,
         live=tree.live,
         used_at=tree.used_at,
+        cold_bytes=tree.cold_bytes,
     )
 
 
@@ -181,6 +188,7 @@ class _Content(msgspec.Struct, frozen=True):
     holders: int
     state: str = ""
     source: str = ""
+    tier: str = ""
 
 
 _CONTENT = Hash(_Content, "holders")
@@ -277,6 +285,16 @@ def holders(handle: ProcessHandle, fd: str) -> Operation[list[Holder]]:
             own = next((show_bytes(name) for name, held in entries if held == content), None)
             found[number] = msgspec.structs.replace(holder, fd=own)
     return found
+
+
+def cold_place(handle: ProcessHandle, fd: str) -> Operation[str | None]:
+    """Return where the object of a cold content is, None for a content in Redis. Raises `NotFound`."""
+    info, _ = yield from resolve(handle, fd)
+    [(tier, where)] = yield [("HMGET", info.keys.record, "tier", "where")]
+    if not tier or not where:
+        return None
+    settings = yield from written_settings(handle.keys.tree.prefix)
+    return f"{settings.get('cold', '')}/{path_of(handle.keys.tree, show_bytes(where))}"
 
 
 def describe_holders(tree: TreeKeys, fd: str, content: bytes, ids: list[str]) -> Operation[list[Holder]]:

@@ -1,0 +1,91 @@
+"""What a person sees of cold contents: limits, du, stat, gc, doctor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fdstore.cli import main
+from fdstore.client import Store
+from fdstore.store.cold.moving import move_due
+
+pytest.importorskip("obstore")
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def say(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Say:
+    """`say("du", "triage")` returns the output of a command that succeeds."""
+    monkeypatch.setenv("FDSTORE_URL", redis_url)
+
+    def run(*words: str, code: int = 0) -> str:
+        done = CliRunner().invoke(main, list(words))
+        assert done.exit_code == code, done.output
+        return done.output
+
+    return run
+
+
+def test_hot_and_cold_are_told_apart(say: Say, store: Store, tmp_path: Path) -> None:
+    assert "cold is" in say("limits", "set", "cold", f"file://{tmp_path}/o")
+    say("limits", "set", "cold_after", "0s")
+    proc = store.process("triage")
+    proc.create("some text\n" * 50_000)
+    proc.create("small")
+    assert "COLD" not in say("du")
+
+    assert move_due(store).contents == 1
+
+    assert f"file://{tmp_path}/o" in say("limits")
+    assert "COLD" in say("du")
+    assert "488 KiB" in say("limits")
+    assert "sealed, cold" in say("du", "triage")
+    where = json.loads(say("--json", "stat", "triage", "fd:1"))["where"]
+    assert Path(where.removeprefix("file://")).read_text() == "some text\n" * 50_000
+    assert where in say("stat", "triage", "fd:1")
+    assert "cold" not in say("stat", "triage", "fd:2")
+    assert "488 KiB cold" in say("status")
+
+    say("rm", "triage", "fd:1")
+    assert "1 object that no content needs would be deleted" in say("gc", "--dry-run")
+    assert "1 object that no content needs deleted" in say("gc")
+    assert not Path(where.removeprefix("file://")).exists()
+    say("limits", "unset", "cold")
+
+
+WRONG: list[tuple[str, str, str]] = [
+    ("cold", "http://example.org/x", "none of file://"),
+    ("cold", "s3://key:secret@bucket", "credentials"),
+    ("cold", "file://relative/dir", "absolute"),
+    ("cold", "file:///a/../b", "without . and .."),
+    ("cold", "s3://", "bucket"),
+    ("cold_after", "soon", "not a time"),
+    ("cold_min", "many", "number of bytes"),
+    ("cold_mb_per_s", "0", "above 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "problem"), WRONG)
+def test_a_wrong_setting_is_refused(say: Say, name: str, value: str, problem: str) -> None:
+    assert problem in say("limits", "set", name, value, code=1)
+
+
+def test_doctor_compares_both_sides(say: Say, store: Store, tmp_path: Path, execute: Any) -> None:
+    say("limits", "set", "cold", f"file://{tmp_path}/o")
+    say("limits", "set", "cold_after", "0s")
+    store.process("triage").create("some text\n" * 50_000)
+    move_due(store)
+
+    assert "DAMAGED" not in CliRunner().invoke(main, ["doctor", "--deep"]).output
+
+    [file] = [each for each in (tmp_path / "o").rglob("*") if each.is_file()]
+    file.write_bytes(file.read_bytes()[:-5])
+    said = CliRunner().invoke(main, ["doctor", "--deep"]).output
+    assert "DAMAGED" in said
+    assert "was cut" in said
