@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 import fdstore
 from fdstore.cli import cli
 from fdstore.client import Store
+from fdstore.store.objects.settings import COLD_SETTINGS
 from fdstore.store.trees.ceilings import CEILINGS
 
 Execute = Callable[..., Any]
@@ -43,7 +44,7 @@ def test_a_ceiling_is_set_shown_and_unset(limits: Callable[..., Result], store: 
     gone = limits("unset", "tree_live", "--json")
 
     assert result.output == "tree_live is 16 now; 1 tree changed\n"
-    assert list(shown) == list(CEILINGS)
+    assert list(shown) == [*CEILINGS, *COLD_SETTINGS]
     assert [shown["tree_live"][name] for name in ("value", "set", "asked")] == [16, True, 64]
     assert (shown["trees"]["used"], shown["bytes"]["used"], shown["bytes"]["value"]) == (1, 1000, None)
     assert json.loads(gone.output)["ceiling"]["value"] is None
