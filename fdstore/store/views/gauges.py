@@ -151,7 +151,7 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
         Metric(
             "fdstore_store_cold_contents",
             "Contents in the object store, as of the last sweep.",
-            plots=(Plot("Cold contents", "are cold"),),
+            plots=(Plot("Contents in the object store"),),
         ),
     ] = None
     cold_bytes: Annotated[
