@@ -17,9 +17,10 @@ CONTRACT_TYPES = {
     *("store_full", "store_readonly", "store_unavailable", "unsafe_store", "store_lost_data", "conflict"),
     *("missing_extra", "no_worker", "not_text"),
 }
-SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict"}
+SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict", "store_unavailable"}
 """Types that several classes have: permissions of Redis and of the file system; stores that are unsafe,
-of a newer version or read-only; arguments and program files; names and trees in conflict."""
+of a newer version or read-only; arguments and program files; names and trees in conflict;
+Redis, and the object store of cold contents, without which an agent goes on."""
 CLASSES = errors.all_errors()
 
 

@@ -29,7 +29,7 @@ def encode_sum(data: bytes, more: int | None) -> bytes:
     """Return the entry of a page; `more` is None where every page has as many bytes as characters.
 
     >>> encode_sum(b"abc", None), encode_sum("äh".encode(), 1)
-    (b'NSRBwg', b'kCnhsgAAAB')
+    (b'NSRBwg', b'5aphjAAAAB')
     """
     checksum = urlsafe_b64encode(zlib.crc32(data).to_bytes(4))[:SUM_CHARS]
     return checksum if more is None else checksum + urlsafe_b64encode(more.to_bytes(3))
