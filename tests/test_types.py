@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
+
+import pytest
 
 import fdstore
 from fdstore.tools.catalogue import BUILT_IN
@@ -71,23 +74,33 @@ def python_of(document: str) -> str:
     return "\n".join(block.text for block in blocks if block.language == "python")
 
 
-def test_a_strict_type_checker_accepts_the_documents_and_rejects_wrong_calls(tmp_path: Path) -> None:
-    sources = {"use.py": USE}
-    sources |= {f"document_{number}.py": python_of(name) for number, name in enumerate(DOCUMENTS)}
+def check(folder: Path, sources: Mapping[str, str]) -> None:
+    """Check files as a user would in `folder`."""
     for name, source in sources.items():
-        (tmp_path / name).write_text(source)
-    # a cache of its own, which outlives the test: without it this takes ten seconds
+        (folder / name).write_text(source)
+    # a cache of its own, which outlives the test: without it the documents take ten seconds
     command = ["mypy", "--strict", "--config-file=", "--cache-dir", str(ROOT / ".mypy_cache" / "users")]
 
     done = subprocess.run(
         [sys.executable, "-m", *command, *sources],
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_strict_type_checker_accepts_right_calls_and_rejects_wrong_ones(tmp_path: Path) -> None:
+    check(tmp_path, {"use.py": USE})
+
+
+@pytest.mark.thorough(
+    "the same calls in the documents, which import an SDK whose types take most of the time"
+)
+def test_a_strict_type_checker_accepts_the_documents(tmp_path: Path) -> None:
+    check(tmp_path, {f"document_{number}.py": python_of(name) for number, name in enumerate(DOCUMENTS)})
 
 
 def test_the_tool_names_known_to_a_type_checker_match_those_of_a_custom_loop() -> None:

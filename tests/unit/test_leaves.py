@@ -56,7 +56,8 @@ def import_all(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(ROOT / "fdstore", folder / "fdstore", ignore=shutil.ignore_patterns("__pycache__"))
+    # with its bytecode, which is valid for a copy: it takes most of the time to compile
+    shutil.copytree(ROOT / "fdstore", folder / "fdstore")
     return folder
 
 

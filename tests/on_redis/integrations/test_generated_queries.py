@@ -13,6 +13,7 @@ import pytest
 
 import fdstore
 from fdstore.integrations.sql import sql_fd
+from tests.properties import examples
 
 COLUMNS = ("id", "city", "n", "x", "day", "flag")
 CITIES = ("Paris", "Lyon", "São Paulo", 'the "old" town', "a, b", "", None)
@@ -25,7 +26,7 @@ READERS = {
 }
 TYPES = {"csv": "text/csv", "tsv": "text/tab-separated-values"}
 AGGREGATES = ("sum(n)", "avg(x)", "count(*)", "count(DISTINCT city)", "max(day)", "min(id)", "bool_or(flag)")
-QUERIES_EACH = 40
+QUERIES_EACH = examples(100)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,10 @@ request = urllib.request.Request(
         "content-type": "application/json",
     },
 )
-print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
+try:
+    print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
+except urllib.error.HTTPError as error:
+    raise SystemExit(error.read().decode())
 """
 
 
@@ -53,7 +56,7 @@ def test_a_command_is_answered_by_the_script(tmp_path: Path):
 
 def test_the_model_of_a_command_can_refuse_tools_that_are_loaded_later(tmp_path: Path):
     tools = [{"name": "f", "input_schema": {"type": "object"}, "defer_loading": False}]
-    ask = ASK.replace("messages=question", f"messages=question, tools={tools}")
+    ask = ASK_WITHOUT_SDK.replace('"messages": question', f'"messages": question, "tools": {tools}')
 
     done = run(tmp_path, SCRIPT, "--refuse", "defer_loading", "--", sys.executable, "-c", ask)
 
