@@ -37,6 +37,7 @@ from tests.children import Child
 
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
 MODELS = {f"{CLIENTS}.{row.client.partition(':')[0]}" for row in PROVIDERS.values()}
+MODELS |= {package for row in PROVIDERS.values() for package in row.packages}
 IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis", *sorted(MODELS))
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST_BYTES = 1 << 20

@@ -154,8 +154,11 @@ def worker(
         find_broker(chosen or "", broker_url)
     log_to_stderr(configuration["log_level"], configuration["log_format"])
     with frozen_imports():
+        from fdstore.agents.loop.models.providers import import_keyed
         from fdstore.store.processes.leases import holder_name
         from fdstore_workers.worker import Worker
+
+        import_keyed()
 
     status = None
     if metrics_port is not None:

@@ -52,6 +52,19 @@ def import_client(provider: str) -> None:
         open_class(provider)
 
 
+def import_keyed(environ: Mapping[str, str] = os.environ) -> None:
+    """Import the clients that have a key in the environment, with their SDKs.
+
+    A worker does so before it forks, so that its processes share them. Others are imported when an agent first
+    needs one.
+    """
+    for name, row in PROVIDERS.items():
+        if any(environ.get(key) for key in row.keys) and not lacking(name):
+            import_client(name)
+            for package in row.packages:
+                import_module(package)  # an SDK imports that of its platform when a client is opened
+
+
 def lacking(provider: str) -> str:
     """Return which package the client of a provider lacks, and how to install it; "" if none."""
     row = PROVIDERS[provider]
