@@ -15,6 +15,7 @@ import msgspec
 
 from fdstore.cli import output
 from fdstore.cli.interrupts import calling_at_ctrl_c
+from fdstore.cli.person_prompt import asking_here
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.model.lifecycle import BUSY, ENDED
@@ -72,6 +73,7 @@ def python(
 
     What code asks with `ask`, and starts with `spawn` and `pipe`, runs on workers: on the embedded store one
     is started if none runs, of another store they must be there. `pipe` runs the commands that they allow.
+    An agent of --link that asks a person is answered at this terminal, or by `fdstore answer`.
 
     The value of the last expression is printed, too. The exit code is 1 if the code raises an error.
     """
@@ -105,9 +107,9 @@ def python(
             )
         console = Console(context, _starters(context), keeps=state == "open")
         if code is not None:
-            _run_once(session, store, console, code)
+            _run_once(session, store, process, console, code)
         else:
-            _prompt(store, console)
+            _prompt(store, process, console)
 
 
 def _named(links: Sequence[str]) -> dict[str, str]:
@@ -177,8 +179,9 @@ def _starters(context: Context) -> Starters:
     return Starters(spawn=start_agent, pipe=start_commands)
 
 
-def _run(store: Store, console: Console, code: str) -> Ran:
-    """Run code in another thread, so that Ctrl-C can end it. Raises what the run raises, and
+def _run(store: Store, process: str, console: Console, code: str) -> Ran:
+    """Run code in another thread, so that Ctrl-C can end it. What agents that it starts ask a person is asked
+    here meanwhile. Raises what the run raises, and
     `KeyboardInterrupt` when an interrupted run has ended."""
     found: list[Ran | BaseException] = []
     operation = console.run(code)
@@ -190,7 +193,7 @@ def _run(store: Store, console: Console, code: str) -> Ran:
             found.append(error)
 
     thread = threading.Thread(target=work, name="python", daemon=True)
-    with calling_at_ctrl_c(console.interrupt) as is_interrupted:
+    with calling_at_ctrl_c(console.interrupt) as is_interrupted, asking_here(store, process):
         thread.start()
         thread.join()
     if is_interrupted():
@@ -201,8 +204,8 @@ def _run(store: Store, console: Console, code: str) -> Ran:
     return ended
 
 
-def _run_once(session: CliSession, store: Store, console: Console, code: str) -> None:
-    ran = _run(store, console, code)
+def _run_once(session: CliSession, store: Store, process: str, console: Console, code: str) -> None:
+    ran = _run(store, process, console, code)
     if session.as_json:
         output.document(ran)
     else:
@@ -225,7 +228,7 @@ def _show(ran: Ran) -> None:
         output.errors(f"{ran.error}\n")
 
 
-def _prompt(store: Store, console: Console) -> None:
+def _prompt(store: Store, process: str, console: Console) -> None:
     """Read and run code until Ctrl-D."""
     output.note(HELP.splitlines()[0])
     output.note(HELP.splitlines()[1])
@@ -239,7 +242,7 @@ def _prompt(store: Store, console: Console) -> None:
                     continue
                 lines = []
                 if code.strip():
-                    _show(_run(store, console, code))
+                    _show(_run(store, process, console, code))
             except EOFError:
                 output.line()
                 return

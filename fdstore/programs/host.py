@@ -36,7 +36,7 @@ from fdstore.setup.optional_packages import is_installed
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
-from fdstore.store.processes import asks, process_records, processes, python_state, questions, waiting
+from fdstore.store.processes import asks, process_records, processes, python_state, waiting
 from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
 from fdstore.store.record_format import decode_moment, decode_record, decoding
 from fdstore.store.views import worker_check
@@ -442,7 +442,6 @@ class Host:
     def leave(self) -> Operation[None]:
         """Cancel what the code has begun and not awaited, once the call has ended."""
         yield from cancel_all(self._context.prefix, [*self.pending.lanes, *self.pending.processes.values()])
-        yield from questions.withdraw(self._handle, [each.question for each in self.pending.people.values()])
 
     def waits_for(self, event: Waiting) -> list[str]:
         """Return the processes whose ends the awaited calls wait for."""

@@ -40,7 +40,7 @@ from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Offloaded, Started, ToolOutcome, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_text
 from fdstore.store.keys import is_process
-from fdstore.store.processes import python_state, questions
+from fdstore.store.processes import python_state
 from fdstore.store.record_format import decoding
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.wire.operation import Disk, Operation
@@ -103,11 +103,12 @@ def abandon(context: Context, run_id: str) -> Operation[None]:
     running = (yield from python_state.read(context.handle, run_id)).call
     if running is None:
         return
+    asked: list[int] = []
     if running.snapshot is not None:
         pending = _decode(context, running.snapshot).pending
         yield from cancel_all(context.prefix, [*pending.lanes, *pending.processes.values()])
-        yield from questions.withdraw(context.handle, [each.question for each in pending.people.values()])
-    yield from python_state.end(context.handle, run_id, None)
+        asked = [each.question for each in pending.people.values()]
+    yield from python_state.end(context.handle, run_id, None, withdrawn=asked)
 
 
 def _decode(context: Context, snapshot: bytes) -> Snapshot:
@@ -264,7 +265,13 @@ def _end(
     result = tool_result(shown, is_error=bool(problem) or isinstance(event, Failed))
     said = tuple(msgspec.structs.replace(each, is_shown=False) for each in pending.said)
     result = result.behind("", ResultFacts(people=said))
-    yield from python_state.end(context.handle, run_id, state, msgspec.json.encode(result).decode("utf-8"))
+    yield from python_state.end(
+        context.handle,
+        run_id,
+        state,
+        msgspec.json.encode(result).decode("utf-8"),
+        withdrawn=[each.question for each in pending.people.values()],
+    )
     return result
 
 

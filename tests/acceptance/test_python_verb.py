@@ -140,6 +140,30 @@ def test_code_starts_agents_of_linked_programs(command, proc):
     assert "there is no program 'writer'; there are: reader" in other.err
 
 
+def test_an_agent_that_code_starts_asks_the_person_at_the_terminal(command, proc):
+    asking = READER.replace('["read_fd"]', "[]") + "[people]\nask = true\n"
+    (command.folder / "asker.toml").write_text(asking)
+    code = "r = await spawn('asker', 'Ask.')\nprint('It says', r.answer)"
+    link = ("--link", "asker=asker.toml")
+
+    def model(request: Request) -> object:
+        if request.turn_number == 0:
+            return call("ask_person", question="Which colour?", choices=["red", "blue"])
+        return say("blue" if "blue" in request.last_text() else "green")
+
+    with ScriptedModel(model) as played:
+        command.environment |= played.environ
+        with command.at_terminal("python", "triage", *link, "-c", code) as (process, terminal):
+            terminal.until("Answer: ")
+            terminal.type("2\n")
+            shown = terminal.until("It says blue")
+            process.wait(PATIENCE_S)
+            terminal.close()
+
+    assert "answered" in shown
+    assert process.returncode == 0
+
+
 def test_an_agent_without_a_linked_program_names_the_option(command, proc):
     (command.folder / "reader.toml").write_text(READER)
 

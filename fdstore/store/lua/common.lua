@@ -934,3 +934,14 @@ end
 local function stamped(record, at_ms)
   return #record > 2 and string.sub(record, 1, -2) .. ',"at_ms":' .. at_ms .. '}' or record
 end
+
+
+-- Withdraws questions, by their numbers, which no call waits for any more. Those that have an answer keep it.
+local function withdraw_numbered(tree, id, key_questions, numbers)
+  for number in string.gmatch(numbers, '%S+') do
+    local asked, found = unpack(redis.call('HMGET', key_questions, number, number .. '/answer'))
+    if asked and not found then
+      settle_question(tree, id, key_questions, number, stamped('{"how":"withdrawn"}', milliseconds_now()))
+    end
+  end
+end

@@ -1,12 +1,14 @@
 -- Replaces the snapshot of a running call, or ends the call. One write makes the new state the current one; what
--- belongs to none, also pieces that a dead writer left, is removed after it.
--- KEYS process python calls tree
--- ARGV attempt call what version chunks:number outcome pieces...
+-- belongs to none, also pieces that a dead writer left, is removed after it. With a call end the questions to a person
+-- that its code does not wait for any more.
+-- KEYS process python calls tree questions
+-- ARGV attempt call what version chunks:number outcome withdrawn pieces...
 --   python   state of its programs
 --   what     'snapshot', 'session' (the call ends with a new session) or 'end' (the session stays)
 --   version  version of the new state, the id of this operation
 --   chunks   how many pieces it has
 --   outcome  result of the call, '' for none
+--   withdrawn  numbers of questions, separated by spaces
 --   pieces   its pieces, or nothing if `python_fields` has stored them
 -- ->    ok | gone | fenced why | lost
 local refused = refusal(process, attempt)
@@ -35,6 +37,8 @@ end
 for i = pieces_from, #ARGV do
   redis.call('HSET', python, version .. '/' .. i - pieces_from, ARGV[i])
 end
+local id = string.sub(process, #tree + 2)
+withdraw_numbered(tree, id, questions, withdrawn)
 if what == 'snapshot' then
   state.snapshot, state.snapshot_chunks = version, string.format('%d', chunks)
 else
@@ -46,5 +50,5 @@ else
   end
   state.flip = version
 end
-replace_python(tree, string.sub(process, #tree + 2), before, state)
+replace_python(tree, id, before, state)
 return { 'ok' }

@@ -22,7 +22,7 @@ two clients of another process, the call that begins later replaces the earlier 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -224,17 +224,31 @@ def suspend(handle: ProcessHandle, call_id: str, snapshot: bytes) -> Operation[N
     yield from _flip(handle, call_id, "snapshot", snapshot, "")
 
 
-def end(handle: ProcessHandle, call_id: str, session: bytes | None, result: str = "") -> Operation[None]:
+def end(
+    handle: ProcessHandle,
+    call_id: str,
+    session: bytes | None,
+    result: str = "",
+    withdrawn: Iterable[int] = (),
+) -> Operation[None]:
     """End a call with a new session, or with None leave the session as it was before the call. In the same
     step, store the `result` of the call (see `tool_calls.store_result`), so that a call that has changed the
-    session never runs again. Raises `Fenced`, `NotFound`, `StoreFull`."""
+    session never runs again, and withdraw these questions to a person (see `questions`). Raises `Fenced`,
+    `NotFound`, `StoreFull`."""
     if session is None:
-        yield from _flip(handle, call_id, "end", b"", result)
+        yield from _flip(handle, call_id, "end", b"", result, withdrawn)
     else:
-        yield from _flip(handle, call_id, "session", session, result)
+        yield from _flip(handle, call_id, "session", session, result, withdrawn)
 
 
-def _flip(handle: ProcessHandle, call_id: str, what: str, state: bytes, result: str) -> Operation[None]:
+def _flip(
+    handle: ProcessHandle,
+    call_id: str,
+    what: str,
+    state: bytes,
+    result: str,
+    withdrawn: Iterable[int] = (),
+) -> Operation[None]:
     keys, version = handle.keys, new_op()
     pieces = [state[start : start + PIECE_BYTES] for start in range(0, len(state), PIECE_BYTES)] or [b""]
     if what == "end":
@@ -254,12 +268,14 @@ def _flip(handle: ProcessHandle, call_id: str, what: str, state: bytes, result: 
         python=keys.python,
         calls=keys.calls,
         tree=keys.tree.record,
+        questions=keys.questions,
         attempt=handle.attempt,
         call=call_id,
         what=what,
         version=version,
         chunks=len(pieces),
         outcome=result,
+        withdrawn=" ".join(map(str, withdrawn)),
         pieces=beside,
     )
     [reply] = yield [flip]

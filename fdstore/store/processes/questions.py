@@ -164,20 +164,3 @@ def any_settled(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[bool
             answer is not None or decode_moment(until) <= now_s
             for answer, until in zip(found[::2], found[1::2], strict=True)
         )
-
-
-def withdraw(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[None]:
-    """Withdraw questions that no call waits for any more. Raises `Fenced`, `NotFound`."""
-    if not numbers:
-        return
-    keys = handle.keys
-    command = script("questions_withdraw")(
-        tree=keys.tree.record,
-        process=keys.record,
-        questions=keys.questions,
-        process_id=handle.id,
-        attempt=handle.attempt,
-        numbers=numbers,
-    )
-    [reply] = yield [command]
-    outcome(reply, handle.id)

@@ -465,12 +465,12 @@ def test_nor_does_that_of_an_agent_which_runs_in_its_caller(agents_of: AgentsOf,
     assert agents.record().state == "exited"
 
 
+@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.long)])
 def test_waiting_agents_hold_no_slot_and_cost_little(
-    agents_of: AgentsOf, store: Store, execute: Execute
+    agents_of: AgentsOf, store: Store, execute: Execute, count: int
 ) -> None:
-    """1000 of them need 6 KB each: the keys of one are the same size as those of another."""
     agents = agents_of(lambda request: QUESTION)
-    for name in [f"waiting-{number:03}" for number in range(20)]:
+    for name in [f"waiting-{number:03}" for number in range(count)]:
         program = Program(name="solo", model="any", tools=("ask_person",), people=ASKING)
         launch_root(store, Bundle(root="solo", programs={"solo": program}), "Choose a colour.", name)
         assert agents.attempt(name) == "waiting"
@@ -479,12 +479,16 @@ def test_waiting_agents_hold_no_slot_and_cost_little(
     for key in execute("KEYS", "fdstore:{waiting-*"):
         tree = key.decode().partition("{")[2].partition("}")[0]
         sizes[tree] = sizes.get(tree, 0) + execute("MEMORY", "USAGE", key, "SAMPLES", 0)
+    print(
+        f"{len(sizes)} agents: {sum(sizes.values()) / len(sizes):.0f} bytes each, most {max(sizes.values())}"
+    )
 
-    assert len(sizes) == len(store.questions()) == 20
+    assert len(sizes) == len(store.questions()) == count
     assert max(sizes.values()) <= 6 * 1024, sizes
     leases_of = [execute("ZCARD", f"fdstore:{{{tree}}}:leases") for tree in sizes]
-    assert leases_of == [1] * 20  # until the time of its question is over
-    assert {member.worker for member in store.processes()} == {None}
+    assert leases_of == [1] * count  # until the time of its question is over
+    members = [member for tree in sizes for member in store.tree(tree).members]
+    assert {(member.state, member.worker) for member in members} == {("waiting", None)}
     for tree in sizes:
         store.drop_tree(tree, kill=True)
 

@@ -15,7 +15,15 @@ from fdstore.model.people import MAX_CHOICES, GivenAnswer, PersonAnswer
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import leases, people, process_records, processes, questions, waiting
+from fdstore.store.processes import (
+    leases,
+    people,
+    process_records,
+    processes,
+    python_state,
+    questions,
+    waiting,
+)
 from fdstore.store.processes.questions import StoredQuestion
 from fdstore.store.views.live import live
 from fdstore.wire.operation import Operation
@@ -198,7 +206,8 @@ def test_what_a_call_does_not_wait_for_any_more_takes_no_answer(
     ask(store, agent, "turn1:b")
     store.answer("triage.1", "red", question=2)
 
-    store.run(questions.withdraw(agent, [1, 2]))
+    store.run(python_state.begin(agent, "call", 1))
+    store.run(python_state.end(agent, "call", None, withdrawn=[1, 2, 3]))
 
     assert store.questions() == []
     with pytest.raises(QuestionClosed, match="it was withdrawn"):

@@ -12,6 +12,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.model.lifecycle import ENDED
 from fdstore.results.people_config import PeopleSection
+from fdstore.store.processes import people
 from fdstore.testing import Reply, Request, call, say
 from tests.on_redis.running_agents import READER, Agents, Crashed, CrashingStore, ran, running, tool
 from tests.stored_keys import Stored, check_keys
@@ -35,9 +36,9 @@ class Codes:
         return say(request.tool_results()[-1].text)
 
 
-def launch(agents: Agents, people: PeopleSection = EVERYTHING) -> None:
-    tools = ("run_python", "read_fd", *(("ask_person",) if people.ask else ()))
-    agents.launch(tools=tools, python=(tool("echo"),), people=people, others=[READER])
+def launch(agents: Agents, section: PeopleSection = EVERYTHING) -> None:
+    tools = ("run_python", "read_fd", *(("ask_person",) if section.ask else ()))
+    agents.launch(tools=tools, python=(tool("echo"),), people=section, others=[READER])
 
 
 def answer(store: Store) -> bool:
@@ -109,8 +110,8 @@ print(await asyncio.gather(*[tried(words) for words in ["a", "b", "c"]]))
         shown = agents.results()[0].content
         assert "['you said a', 'The call was not run: No.', 'you said d']" in shown
         assert 'ann: The arguments of echo were changed to: {"words":"d"}\n' in shown
-        people = agents.results()[0].facts.people
-        assert [(each.tool, each.approved) for each in people] == [
+        said = agents.results()[0].facts.people
+        assert [(each.tool, each.approved) for each in said] == [
             *(("echo", True), ("echo", False), ("echo", True)),
         ]
 
@@ -142,22 +143,21 @@ def test_a_question_that_is_not_awaited_any_more_is_withdrawn_with_the_program(
 ) -> None:
     code = """
 import asyncio
+said = await ask_person("That?")
 try:
     await asyncio.gather(ask_person("This?"), ask_person(" "))
 except ValueError:
-    print(await ask_person("That?"))
+    print(said)
 """
     with running(store, Codes(code), tmp_path) as agents:
         launch(agents)
         agents.attempt("solo")
-        asked = store.questions()
-        for each in asked:
-            if each.text == "That?":
-                store.answer("solo", "yes", question=each.number)
+        store.answer("solo", "yes")
 
         agents.run_all("solo")
 
-        assert [each.text for each in asked] == ["This?", "That?"]
+        forgotten = store.run(people.asked_question("fdstore", "solo", 2))
+        assert (forgotten.question.text, forgotten.answer and forgotten.answer.how) == ("This?", "withdrawn")
         assert "\nyes\n" in agents.results()[0].content
         assert agents.record().state == "exited"
         assert store.questions() == []
