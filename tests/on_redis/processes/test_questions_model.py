@@ -109,6 +109,17 @@ class QuestionsModel(RuleBasedStateMachine):
     def has_ready(self) -> bool:
         return self.has("ready")
 
+    def leaves(self) -> list[str]:
+        """The running processes without live ones below them."""
+        return [
+            name
+            for name, each in self.processes.items()
+            if each.state == "running" and all(map(self.has_ended, self.below(name)[1:]))
+        ]
+
+    def has_leaf(self) -> bool:
+        return bool(self.leaves())
+
     def has_asked(self) -> bool:
         return any(each.asked for each in self.processes.values())
 
@@ -248,10 +259,11 @@ class QuestionsModel(RuleBasedStateMachine):
 
         process.state = "ready"
 
-    @precondition(has_running)
+    @precondition(has_leaf)
     @rule(data=st.data())
     def exit(self, data: st.DataObject) -> None:
-        name, process = self.one(data, "running")
+        name = data.draw(st.sampled_from(self.leaves()), "leaf")
+        process = self.processes[name]
 
         self.store.run(processes.end(process.handle, "exited"))
 
