@@ -5,8 +5,8 @@
     truncate, overwrite, lead_to      what somebody does to one of them
 
 Root may write into any directory and has no quota, so its directory is a small file system of its own, where
-the machine allows to mount one (`own_disk`). Where it does not, a full disk is a limit on the size of files of
-this process, and a read-only directory one without the permission to write, which root does not heed.
+the machine allows to mount one (`own_disk`). Where it does not, a full disk is a limit on the size of files
+of this process, and a read-only directory one without the permission to write, which root does not heed.
 """
 
 from __future__ import annotations
