@@ -1,0 +1,210 @@
+"""Nothing that is damaged on either side makes a cold content another text, or reaches a file of others.
+
+Each read gives the text that was stored, or `store_lost_data` for this content alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fdstore.client import Process, Store
+from fdstore.errors import FDStoreError, StoreLostData
+from tests import cold_contents
+from tests.cold_contents import READERS, Known, long_text
+
+MINE, OTHER = Known(long_text(500), 1000), Known(long_text(500, "LINE"), 1000)
+RECORD = "fdstore:{t}:t:fd:1"
+SECRET = long_text(500, "deep")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "cold"
+
+
+@pytest.fixture
+def proc(store: Store, place: Path) -> Process:
+    """A process with two cold contents of the same size and a hot one."""
+    cold_contents.use_cold(store, f"file://{place}")
+    made = store.process("t")
+    made.create(MINE.text, page_size=MINE.page_size)
+    made.create(OTHER.text, page_size=OTHER.page_size)
+    assert len(MINE.text.encode()) == len(OTHER.text.encode())
+    assert cold_contents.turn_cold(store) == 2
+    cold_contents.use_cold(store, f"file://{place}", after="none")
+    made.create("hot")
+    return made
+
+
+def object_of(place: Path, text: str) -> Path:
+    [path] = [each for each in cold_contents.objects_in(place) if each.read_bytes() == text.encode()]
+    return path
+
+
+def outcomes(proc: Process, folder: Path) -> Iterator[tuple[str, str]]:
+    """Read fd:1 in every way; yield the way, and `text` or the type of the error."""
+    for name, read in READERS.items():
+        try:
+            read(MINE, proc, "fd:1", folder)
+            yield name, "text"
+        except FDStoreError as error:
+            yield name, error.type
+
+
+def lost_in_every_way(proc: Process, folder: Path) -> None:
+    found = dict(outcomes(proc, folder))
+    assert set(found.values()) <= {"store_lost_data"}, found
+    OTHER.check(proc, "fd:2", folder)
+    assert proc.read("fd:3").text == "hot"
+    assert [d.fd for d in proc.list()] == ["fd:1", "fd:2", "fd:3"]
+
+
+OBJECTS: dict[str, Callable[[Path, Path], object]] = {
+    "deleted": lambda path, other: path.unlink(),
+    "empty": lambda path, other: path.write_bytes(b""),
+    "cut by a byte": lambda path, other: path.write_bytes(path.read_bytes()[:-1]),
+    "another content": lambda path, other: path.write_bytes(other.read_bytes()),
+    "moved on by a byte": lambda path, other: path.write_bytes(b"x" + path.read_bytes()[:-1]),
+    "all blanks": lambda path, other: path.write_bytes(b" " * path.stat().st_size),
+    "a directory": lambda path, other: (path.unlink(), path.mkdir()),
+    "a link to another content": lambda path, other: (path.unlink(), path.symlink_to(other)),
+    "a link to itself": lambda path, other: (path.unlink(), path.symlink_to(path)),
+}
+
+
+@pytest.mark.parametrize("what", OBJECTS)
+def test_a_damaged_object_loses_its_content_alone(
+    what: str, proc: Process, place: Path, tmp_path: Path
+) -> None:
+    OBJECTS[what](object_of(place, MINE.text), object_of(place, OTHER.text))
+    found = dict(outcomes(proc, tmp_path))
+
+    if what == "cut by a byte":
+        assert found["pages"] == found["read all"] == "store_lost_data"
+        assert set(found.values()) <= {"text", "store_lost_data"}
+    else:
+        unreadable = "store_unavailable" if what == "a link to itself" else "store_lost_data"
+        assert set(found.values()) == {unreadable}, found
+    OTHER.check(proc, "fd:2", tmp_path)
+
+
+def test_one_changed_byte_loses_the_parts_that_have_it_and_no_others(
+    proc: Process, place: Path, tmp_path: Path
+) -> None:
+    path = object_of(place, MINE.text)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+    pages = proc.stat("fd:1").pages
+    lost = []
+    for number in range(1, pages + 1):
+        try:
+            assert proc.read("fd:1", start=number).text in MINE.text
+        except StoreLostData:
+            lost.append(number)
+    assert len(lost) == 1
+    for way in ("read all", "search", "export", "follow"):
+        with pytest.raises(StoreLostData):
+            READERS[way](MINE, proc, "fd:1", tmp_path)
+
+
+FIELDS: dict[str, dict[str, str | None]] = {
+    "no tier": {"tier": None},
+    "another tier": {"tier": "warm"},
+    "no where": {"where": None},
+    "an empty where": {"where": ""},
+    "a path upwards": {"where": "../../../secret"},
+    "a path upwards in a name that begins well": {"where": "t-1-0123456789abcdef/../../../secret"},
+    "an absolute path": {"where": "/etc/passwd"},
+    "another place": {"where": "file:///etc/passwd"},
+    "an encoded path": {"where": "..%2f..%2f..%2fsecret"},
+    "a NUL": {"where": "t-1-0123456789abcdef\0x"},
+    "a line end": {"where": "t-1-0123456789abcdef\n"},
+    "a long one": {"where": "t-1-" + "0" * 100_000},
+    "another tree": {"where": "u-1-0123456789abcdef"},
+    "no object": {"where": "t-1-0123456789abcdef"},
+}
+
+
+@pytest.mark.parametrize("what", FIELDS)
+def test_a_damaged_record_names_no_object_but_its_own(
+    what: str, proc: Process, store: Store, execute: Any, place: Path, tmp_path: Path
+) -> None:
+    kept = dict(zip(*[iter(execute("HGETALL", RECORD))] * 2, strict=True))
+    (tmp_path / "secret").write_text(SECRET)
+    for name, value in FIELDS[what].items():
+        if value is None:
+            execute("HDEL", RECORD, name)
+        else:
+            execute("HSET", RECORD, name, value.encode("utf-8", "surrogateescape"))
+
+    lost_in_every_way(proc, tmp_path)
+
+    execute("DEL", RECORD)
+    execute("HSET", RECORD, *[part for pair in kept.items() for part in pair])
+
+
+def test_a_record_that_names_the_object_of_another_content_is_lost(
+    proc: Process, execute: Any, tmp_path: Path
+) -> None:
+    mine = execute("HGET", RECORD, "where")
+    execute("HSET", RECORD, "where", execute("HGET", "fdstore:{t}:t:fd:2", "where"))
+
+    lost_in_every_way(proc, tmp_path)
+
+    execute("HSET", RECORD, "where", mine)
+
+
+def test_the_objects_that_a_tree_lets_go_of_are_its_own(
+    proc: Process, store: Store, execute: Any, place: Path, tmp_path: Path
+) -> None:
+    """A record that names something else deletes nothing but an object of its content."""
+    kept = place / "kept"
+    kept.write_text("of somebody else")
+    other = store.process("u")
+    other.create(MINE.text)
+    cold_contents.use_cold(store, f"file://{place}")
+    cold_contents.turn_cold(store)
+    theirs = execute("HGET", "fdstore:{u}:u:fd:1", "where").decode()
+    [path] = [each for each in cold_contents.objects_in(place) if each.name == theirs]
+    relative = "/".join(path.relative_to(place).parts)
+
+    for named in (f"../{'/'.join(path.parts[-2:])}", theirs, "../../kept", f"../../{relative}"):
+        execute("HSET", RECORD, "tier", "cold", "where", named)
+        proc.create("again")
+        execute("HSET", f"fdstore:{{t}}:t:fd:{proc.list()[-1].fd[3:]}", "tier", "cold", "where", named)
+        proc.close(proc.list()[-1].fd)
+    proc.close("fd:1")
+    proc.end()
+    cold_contents.tidy(store)
+
+    assert kept.read_text() == "of somebody else"
+    assert other.read("fd:1", read_all=True).text == MINE.text
+
+
+def test_a_link_in_the_directory_leads_no_deletion_to_a_file_of_others(
+    store: Store, place: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "t").mkdir()
+    precious = outside / "t" / "precious"
+    precious.write_text("of somebody else")
+    cold_contents.use_cold(store, f"file://{place}")
+    proc = store.process("t")
+    proc.create(MINE.text, page_size=MINE.page_size)
+    cold_contents.turn_cold(store)
+    [path] = cold_contents.objects_in(place)
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.symlink_to(outside / "t")
+
+    proc.close("fd:1")
+    cold_contents.tidy(store)
+
+    assert precious.read_text() == "of somebody else"
