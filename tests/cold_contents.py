@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fdstore.client import Process, Store
 from fdstore.store.cold import unneeded
 from fdstore.store.cold.moving import move_due
-
-from fdstore.client import Process, Store
 from fdstore.store.keys import TreeKeys, content_keys
 from fdstore.store.trees import ceilings
 from fdstore.wire.operation import Operation

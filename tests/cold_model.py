@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from tests import cold_contents
 from tests.slices import texts
@@ -47,7 +47,7 @@ class ColdModel(StoreModel):
 
         assert proc.read_bytes(fd, first, count) == whole[first : first + count]
 
-    @rule(data=st.data(), text=texts.filter(bool), size=st.sampled_from([7, 100, 4000]))
+    @rule(data=st.data(), text=texts.map(lambda text: text + "\n"), size=st.sampled_from([7, 100, 4000]))
     def store_long(self, data: st.DataObject, text: str, size: int) -> None:
         proc, whole = self.draw_process(data), text * (20_000 // len(text))
 
@@ -64,15 +64,6 @@ class ColdModel(StoreModel):
         start = data.draw(st.integers(1, max(1, len(text))), "start")
 
         assert "".join(proc.follow(fd, start=start)) == text[start - 1 :]
-
-    @invariant()
-    def counters_match_stored_keys(self) -> None:  # TEMP
-        for key in self.execute("KEYS", "*:reads"):
-            if not self.execute("EXISTS", key[:-6]):
-                self.execute("DEL", key)
-        from tests.stored_keys import check_keys
-
-        check_keys(self.execute)
 
     def teardown(self) -> None:
         """Every object is that of a content that lives, once the sweeper has passed."""

@@ -80,7 +80,8 @@ def test_a_page_is_one_range_request_of_its_bytes(
         found: list[str] = []
         requests, size = cost(
             proc,
-            s3_proxy, lambda number=number, found=found: found.append(proc.read("fd:1", start=number).text)
+            s3_proxy,
+            lambda number=number, found=found: found.append(proc.read("fd:1", start=number).text),
         )
         assert (requests, size) == (1, len(found[0].encode()))
 
