@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from fdstore.bench import (
     agents,
+    cold,
     growth,
     many_readers,
     memory,
@@ -31,6 +32,7 @@ AREAS: dict[str, Callable[[BenchStage], Iterator[BenchRow]]] = {
     "trips": trips.rows,
     "streams": streams.rows,
     "memory": memory.rows,
+    "cold": cold.rows,
     "sharing": sharing.rows,
     "growth": growth.rows,
     "spawning": spawning.rows,
@@ -69,3 +71,5 @@ def left_out(areas: Collection[str]) -> Iterator[str]:
     """Return what these areas could not compare with here, and how it could be."""
     if "programs" in areas and not programs.peer():
         yield programs.PEER_MISSING
+    if (not areas or "cold" in areas) and (why := cold.missing()):
+        yield why

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BAR_MISSED = 1
 AREAS = (
-    *("reading", "bytes", "names", "writing", "trips", "streams", "memory", "sharing", "growth"),
+    *("reading", "bytes", "names", "writing", "trips", "streams", "memory", "cold", "sharing", "growth"),
     *("spawning", "agents", "crowd", "programs", "starting"),
 )
 
@@ -41,7 +41,7 @@ def bench(session: CliSession, areas: tuple[str, ...], quick: bool) -> None:
 
     Runs on a private server; your data is not touched. Every ratio has a bar; the exit code is 1 if one is
     missed. A wide spread means that the machine was busy. AREAS are reading, bytes, names, writing, trips
-    (round trips), streams, memory, sharing, growth, spawning, agents, crowd, programs and starting. The
+    (round trips), streams, memory, cold, sharing, growth, spawning, agents, crowd, programs and starting. The
     default is all of them, with --quick all but growth, agents and programs. Where $FDSTORE_BENCH_RLMS names
     a Python that has rlms, `programs` runs the same plan with it.
 
