@@ -6,6 +6,7 @@ Contents move here as soon as they may: `cold_after` is nothing, `cold_min` too.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +182,7 @@ def _search(known: Known, proc: Process, fd: Any, folder: Path) -> None:
 
 
 def _export(known: Known, proc: Process, fd: Any, folder: Path) -> None:
-    target = folder / f"{os.getpid()}-{id(known)}-{proc.id}.txt"
+    target = folder / f"{os.getpid()}-{threading.get_ident()}.txt"
     proc.export(fd, target)
     assert target.read_bytes() == known.text.encode()
     target.unlink()
