@@ -55,8 +55,8 @@ def import_client(provider: str) -> None:
 def import_keyed(environ: Mapping[str, str] = os.environ) -> None:
     """Import the clients that have a key in the environment, with their SDKs.
 
-    A worker does so before it forks, so that its processes share them. Others are imported when an agent first
-    needs one.
+    A worker does so before it forks, so that its processes share them. Others are imported when an agent
+    first needs one.
     """
     for name, row in PROVIDERS.items():
         if any(environ.get(key) for key in row.keys) and not lacking(name):
