@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, expect
 
 from fdstore.client import Store
 from tests.browser.conftest import OpenPage
+from tests.on_redis.inspector.journals import ready_child
 from tests.worker_process import WorkerProcess, running_worker
 
 SEEN_MS = 60_000
@@ -71,3 +72,17 @@ def test_on_a_phone_it_is_one_line(open_page: OpenPage, store: Store) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator("#strip ul a").first.click()
     expect(page.locator("h1")).to_have_text("Workers")
+
+
+def test_on_a_phone_the_remedy_is_behind_a_link_that_is_visible(open_page: OpenPage, store: Store) -> None:
+    ready_child(store.process("triage"))
+
+    page = open_page("/", viewport={"width": 390, "height": 900})
+
+    tap = page.locator("#strip .tap")
+    right = tap.bounding_box()
+    assert right is not None
+    assert right["x"] + right["width"] <= 390
+    tap.click()
+    expect(page.locator("h1")).to_have_text("Health")
+    expect(page.locator("main")).to_contain_text("fdstore worker")
