@@ -26,6 +26,7 @@ from tests.on_redis.inspector.journals import SHORT, answer, converse, ready_chi
 from tests.on_redis.inspector.run_page import Read, export
 from tests.round_trips import Tally
 from tests.thorough import thorough
+from tests.unit.inspector.web import test_timeline_spans as timed
 
 
 def test_a_tree_shows_processes_in_order_with_limits_and_a_timeline(get: Get, proc: Process) -> None:
@@ -260,6 +261,24 @@ def test_a_tree_that_has_the_name_of_a_removed_one_has_its_own_timeline(
         return [before, calls_of((await client.get("/tree/triage.json")).json()["timeline"])]
 
     assert inspect(visit) == [2, 0]
+
+
+def test_only_what_a_failed_parent_did_itself_is_red(
+    get: Get, store: Store, proc: Process, execute: Callable[..., Any]
+) -> None:
+    child = ready_child(proc)
+    records = [
+        timed.answer(1001, "spawn", attempt=timed.attempt(1, 1000)),
+        timed.answer(1009, "read_fd", attempt=timed.attempt(2, 1008, "wait")),
+    ]
+    execute("RPUSH", child.keys.journal, *records)
+    store.run(processes.end(child, "failed", exit_code=None, reason="its child failed"))
+    execute("HSET", child.keys.record, "started_at", "1000", "ended_at", "1010", "attempt", "2")
+
+    page = get("/tree/triage").text
+
+    [waited] = re.findall(r'class="span processes" x="([^"]+)" y="[0-9]+" width="([^"]+)"', page)
+    assert re.findall(r'<rect class="rest" x="([^"]+)" y="[0-9]+" width="([^"]+)"', page) == [waited]
 
 
 def begun_earlier(keys: ProcessKeys) -> Operation[None]:
