@@ -23,6 +23,7 @@ from tests.chaos.conftest import Faults
 from tests.chaos.history import Takeovers
 from tests.chaos.worker_pool import Worker, WorkerPool
 from tests.conftest import children_of
+from tests.dialects import every_dialect
 from tests.waiting import wait_until
 
 WORKERS = 3
@@ -66,6 +67,7 @@ def name_of(pid: int, workers: Iterable[str]) -> str | None:
     return next((name for name in workers if name.startswith(begin)), None)
 
 
+@every_dialect
 @pytest.mark.timeout(4 * PATIENCE_S)
 @pytest.mark.parametrize(
     "storm",
