@@ -38,7 +38,13 @@ from tests.children import Child
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
 MODELS = {f"{CLIENTS}.{row.client.partition(':')[0]}" for row in PROVIDERS.values()}
 MODELS |= {package for row in PROVIDERS.values() for package in row.packages}
-IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis", *sorted(MODELS))
+LATER = (
+    *("fdstore.hosts.mcp.server", "fdstore.hosts.gateway.relay", "fdstore.demo.scripted_answers"),
+    *("celery.app.amqp", "celery.app.control", "celery.app.events", "celery.backends.base"),
+    *("anyio._backends._asyncio", "genai_prices.data", "httpcore2", "jinja2", "pydantic_monty"),
+)
+"""What commands import when they need it."""
+IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis", *LATER, *sorted(MODELS))
 PR_SET_CHILD_SUBREAPER = 36
 MAX_REQUEST_BYTES = 1 << 20
 INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")
