@@ -5,8 +5,9 @@ connected, if the operator permits (`--allow answer`). No tool shows or answers 
 or closed is no answer: the question stays open for the other doors, and is not shown again on this
 connection. One that is answered elsewhere is taken back.
 
-A server may send requests of its own on connections with a handshake (2025) alone; the protocol of 2026 has
-none.
+A server may send requests of its own on connections with a handshake (2025) alone. In the protocol of 2026 a
+call of a tool is answered with one form first (`before_call`), and the host makes the call again with what
+its person said; each question is shown to one call.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Elicitations:
     def __init__(self, toolsets: Toolsets) -> None:
         self._toolsets = toolsets
         self._watches: dict[int, asyncio.Task[None]] = {}
+        self._shown: set[str] = set()
+        """The questions that calls were answered with."""
 
     def begin(self, access: Access, session: ServerSession) -> None:
         """Show questions on the connection of a request from now on, if it permits that and offers forms."""
@@ -65,6 +68,36 @@ class Elicitations:
         task.add_done_callback(lambda _: self._watches.pop(key, None))
         self._watches[key] = task
         connection.exit_stack.callback(task.cancel)
+
+    async def before_call(
+        self, access: Access, session: ServerSession, responses: types.InputResponses | None
+    ) -> types.InputRequiredResult | None:
+        """Return the form that a call is answered with first; None to run the call. `responses` are those to
+        an earlier form: an answer in them is stored."""
+        connection = session._connection
+        if PERMISSION not in access.permissions or not takes_forms_before_calls(connection):
+            return None
+        tree = access.process.partition(".")[0]
+        with suppress(FDStoreError):  # the call says what is wrong with the store
+            store = await self._toolsets.store()
+            found = (await store.run(people.open_questions(store.prefix, tree))).questions
+            for question in found:
+                if responses is not None:
+                    response = responses.get(_key(question))
+                    if isinstance(response, types.ElicitResult) and response.action == "accept":
+                        given = answer_in(question, response.content)
+                        if given is not None:
+                            await self._answer(store, connection, question, given)
+                    continue
+                message = message_of(question)
+                if _key(question) in self._shown or len(message) > MAX_SHOWN_CHARS:
+                    continue
+                self._shown.add(_key(question))
+                form = types.ElicitRequestFormParams(message=message, requested_schema=schema_of(question))
+                return types.InputRequiredResult(
+                    input_requests={_key(question): types.ElicitRequest(params=form)}
+                )
+        return None
 
     async def close(self) -> None:
         """End all."""
@@ -150,6 +183,18 @@ def offers_forms(connection: Connection) -> bool:
     if connection.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return False
     return offered.form is not None or offered.url is None
+
+
+def takes_forms_before_calls(connection: Connection) -> bool:
+    """Return whether a client shows forms with which its calls are answered."""
+    offered = None if connection.client_capabilities is None else connection.client_capabilities.elicitation
+    if offered is None or connection.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return False
+    return offered.form is not None or offered.url is None
+
+
+def _key(question: Question) -> str:
+    return f"{question.process}/{question.number}"
 
 
 async def _is_open(store: Store, question: Question) -> bool:

@@ -71,10 +71,13 @@ def build_server(
 
     async def on_call_tool(
         context: RequestContext, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         with as_protocol_errors():
             access = access_of(context)
         questions.begin(access, context.session)
+        asked = await questions.before_call(access, context.session, params.input_responses)
+        if asked is not None:
+            return asked
         arguments, report = params.arguments or {}, _report_of(context)
         return await call_tool(toolsets, hosts, access, params.name, arguments, report)
 

@@ -154,6 +154,32 @@ def test_without_the_permission_or_without_forms_nothing_changes(
     assert len(agents.store.questions("triage")) == 2
 
 
+def test_a_call_in_the_protocol_of_2026_is_answered_with_a_form_first(
+    redis_url: str, agents: Process
+) -> None:
+    seen: list[str] = []
+
+    async def fill(form: ElicitRequestFormParams) -> ElicitResult:
+        seen.append(form.message)
+        if "colour" in form.message:
+            return ElicitResult(action="accept", content={"choice": "2. blue"})
+        return ElicitResult(action="decline")
+
+    async def work(client: Client) -> None:
+        for count in (1, 2, 2):
+            result = await client.call_tool("list_fds", {})
+            assert "fd:1" in str(result.content)
+            assert len(seen) == count
+
+    visit(redis_url, fill, work, era="2026-07-28")
+
+    [left] = agents.store.questions("triage")
+    assert left.tool == "deploy"
+    asked = agents.store.run(people.asked_question("fdstore", "triage.1", 1))
+    assert asked.answer is not None
+    assert (asked.answer.text, asked.answer.door) == ("blue", "mcp")
+
+
 def test_a_question_that_no_form_can_show_does_not_hide_the_next_one(
     redis_url: str, agents: Process, execute: Callable[..., Any]
 ) -> None:
