@@ -1,4 +1,4 @@
-"""Write the pictures of docs/how-to/inspector.md: `make screenshots`.
+"""Write the pictures of docs/how-to/inspector.md and deciding.md: `make screenshots`.
 
 They show what `fdstore demo` did, beside a few other trees, workers and a pipeline that failed.
 """
@@ -37,12 +37,14 @@ from fdstore.testing import Request, ScriptedModel, call, fail, say, turn
 from tests.browser.conftest import find_browser
 from tests.on_redis.inspector.inspected import Served
 from tests.on_redis.inspector.journals import pipe, ready_child
+from tests.on_redis.inspector.questions import agent_of, ask
 
 MARGIN = 12  # pixels
 
 LIGHT: dict[str, Any] = {"viewport": {"width": 1180, "height": 760}, "color_scheme": "light"}
 DARK = LIGHT | {"color_scheme": "dark"}
 LOW = LIGHT | {"viewport": {"width": 1180, "height": 500}}
+TALL = LIGHT | {"viewport": {"width": 1180, "height": 900}}
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 760}, "color_scheme": "light"}
 
 ROWS = {"program": "run_python"}
@@ -191,6 +193,15 @@ def around(part: Locator) -> FloatRect:
     }
 
 
+def ask_people(store: Store) -> None:
+    """Let two agents wait for people: one with a question about a text, one with a call that wants a yes."""
+    shop = store.process("shop")
+    shop.create("version 41: new prices\nversion 42: new search\n", source="changes.md")
+    first, second = (agent_of(shop, ("t1", name, {})) for name in ("ask_person", "deploy"))
+    ask(shop, first, text="Which version goes to the shop tonight?", choices=("41", "42"), fd="fd:1")
+    ask(shop, second, tool="deploy", arguments={"version": 41, "machines": "all"})
+
+
 def take(
     browser: Browser, url: str, folder: Path, name: str, path: str, options: dict[str, Any], part: str = ""
 ) -> None:
@@ -241,6 +252,13 @@ def main(folder: Path) -> None:
             for name, scheme in (("saved", LIGHT), ("saved-dark", DARK)):
                 shoot(name, "/tree/survey", scheme, part="section.saved")
             shoot("export", "/tree/release/export.html", LIGHT)
+            with fdstore.connect(server.url) as store:
+                ask_people(store)
+        with (
+            Served(server.url, may_answer=True) as served,
+            closing(playwright.chromium.launch(executable_path=find_browser())) as browser,
+        ):
+            take(browser, served.url, folder, "questions", "/questions", TALL)
     for each in sorted(folder.glob("*.png")):
         print(each, f"{each.stat().st_size / 1000:.0f} kB")
 
