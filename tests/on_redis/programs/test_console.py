@@ -45,6 +45,6 @@ def test_ctrl_c_in_the_first_statements_of_a_run_ends_it_and_the_next_one_runs(
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
         with pytest.raises(KeyboardInterrupt):
-            _run(store, console, ENDLESS)
+            _run(store, "triage", console, ENDLESS)
 
-    assert _run(store, console, "1 + 1").value == "2"
+    assert _run(store, "triage", console, "1 + 1").value == "2"
