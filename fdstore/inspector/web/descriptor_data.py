@@ -145,6 +145,7 @@ class Reader:
             producer=facts.producer,
             holder_count=facts.holder_count,
             holders=facts.holders,
+            where=facts.where,
             role=role,
             siblings=siblings,
             position=position,

@@ -231,12 +231,13 @@ class DescriptorPage(Look, frozen=True, kw_only=True):
     """A descriptor of a process, and the part of it that is shown: `text` or `bytes`. `role` is what it is
     of a pipeline; `siblings` are the others. `others` are descriptors that a text can be compared with;
     `is_cut`: the end of a picture is missing. `readable` is a part that is laid out, shown instead of
-    `text`."""
+    `text`. `where` is the object of a cold content."""
 
     content: str
     producer: ProcessRecord | None
     holder_count: int
     holders: tuple[Holder, ...]
+    where: str = ""
     role: str | None
     siblings: tuple[Sibling, ...]
     text: TextPart | None = None

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlencode
 import msgspec
 from starlette.responses import Response
 
-from fdstore.errors import FDStoreError, StoreUnavailable
+from fdstore.errors import FDStoreError, ObjectStoreUnavailable, StoreUnavailable
 from fdstore.inspector.web.inspector import Inspector
 from fdstore.inspector.web.page import PageRequest, WebPage
 from fdstore.inspector.web.rendering import encode, render
@@ -48,7 +48,9 @@ def problem_of(error: FDStoreError) -> Problem:
         503: "Redis does not answer",
     }
     title = titles.get(status, "This cannot be shown")
-    if status == 503 and not isinstance(error, StoreUnavailable):
+    if isinstance(error, ObjectStoreUnavailable):
+        title = "The object store does not answer"
+    elif status == 503 and not isinstance(error, StoreUnavailable):
         title = "Too much at once"
     return Problem(status, title, error.type, str(error))
 

@@ -11,6 +11,7 @@ from fdstore.store.clock import seconds_of
 from fdstore.store.contents.resolving import resolve
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import ProcessKeys, content_keys, is_content, producer_of
+from fdstore.store.objects.records import path_of
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import decode_process
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, required, show_bytes
@@ -24,7 +25,8 @@ MAX_HOLDERS = 50
 class DescriptorFacts(Record, frozen=True, kw_only=True):
     """A descriptor, the id of its content (`triage/3`) and the number of the descriptor it was made under,
     its producer's record (None if it was removed or cannot be read), and the processes that hold it: their
-    number, and up to `MAX_HOLDERS` of them. `now_s` is the time of Redis."""
+    number, and up to `MAX_HOLDERS` of them. `now_s` is the time of Redis, `where` the path of the object of a
+    cold content below the place that the operator set."""
 
     descriptor: Descriptor
     content: str
@@ -32,6 +34,7 @@ class DescriptorFacts(Record, frozen=True, kw_only=True):
     holder_count: int
     holders: tuple[Holder, ...]
     now_s: float
+    where: str = ""
 
 
 def descriptor_facts(handle: ProcessHandle, fd: str) -> Operation[DescriptorFacts]:
@@ -42,8 +45,14 @@ def descriptor_facts(handle: ProcessHandle, fd: str) -> Operation[DescriptorFact
         raise DamagedRecord(f"{fd} of process {handle.id}", f"{show_bytes(content)} is not a content")
     maker = ProcessKeys(tree, show_bytes(producer_of(content)))
     holders = content_keys(tree, info.content).holders
-    count, some, flat, now = yield from replies_or_damage(
-        [("SCARD", holders), ("SRANDMEMBER", holders, MAX_HOLDERS), ("HGETALL", maker.record), ("TIME",)]
+    count, some, flat, now, where = yield from replies_or_damage(
+        [
+            ("SCARD", holders),
+            ("SRANDMEMBER", holders, MAX_HOLDERS),
+            ("HGETALL", maker.record),
+            ("TIME",),
+            ("HGET", info.keys.record, "where"),
+        ]
     )
     # a content that its producer alone holds has no list of holders
     members = [show_bytes(each) for each in required(some)] or [maker.process]
@@ -54,6 +63,7 @@ def descriptor_facts(handle: ProcessHandle, fd: str) -> Operation[DescriptorFact
         holder_count=required(count) or 1,
         holders=tuple((yield from describe_holders(tree, fd, content, sorted(members)))),
         now_s=seconds_of(now),
+        where=path_of(tree, show_bytes(where)) if isinstance(where, bytes) else "",
     )
 
 

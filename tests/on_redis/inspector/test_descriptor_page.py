@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from fdstore.agents.loop.conversation import Result, Start
 from fdstore.client import Process, Store
 from fdstore.elements.facts import ResultFacts
 from fdstore.elements.kinds import FdContent, FdResult
+from fdstore.store.cold.moving import move_due
+from fdstore.store.trees import ceilings
 from tests.on_redis.inspector.inspected import Get
 from tests.on_redis.inspector.journals import answer, converse, pipe
 
@@ -225,3 +228,21 @@ def test_what_is_no_json_and_large_json_say_what_is_not_shown(get: Get, proc: Pr
     assert "cannot be laid out" in none.text
     assert re.search("characters 1 to 100.000 of [^;]*; the others are not shown", large.text)
     assert "cannot be laid out" not in bytes_of.text
+
+
+def test_the_page_of_a_cold_content_says_where_it_is(
+    get: Get, log: Process, store: Store, tmp_path: Path
+) -> None:
+    for name, value in (("cold", f"file://{tmp_path}/o"), ("cold_after", "0s"), ("cold_min", "0")):
+        store.run(ceilings.put(store.prefix, name, value))
+    before = get(f"{FD}1").text
+    assert move_due(store).contents == 1
+
+    page = get(f"{FD}1").text
+
+    [file] = [each for each in (tmp_path / "o").rglob("*") if each.is_file()]
+    assert rows(page) == rows(before)
+    assert "Cold" not in before
+    assert f"fdstore/triage/{file.name}" in page
+    file.unlink()
+    assert "is missing" in get(f"{FD}1").text
