@@ -7,9 +7,12 @@ Uploads take long, so they have a thread of their own.
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
@@ -21,6 +24,8 @@ log = logging.getLogger("fdstore.cold")
 
 UNSET_PAUSE_S, MIN_PAUSE_S, MAX_PAUSE_S = 15.0, 3.0, 60.0
 """Pauses between turns: without a place for contents, and with one, by how soon contents are due."""
+
+NICE = 10
 
 FAILED_PAUSES_S = (5.0, 15.0, 60.0, 300.0)
 """Pauses after turns that failed one after the other; the last one is repeated."""
@@ -67,6 +72,9 @@ class ColdMover:
         return not self._done.is_set() and self._is_sweeping()
 
     def _keep(self) -> None:
+        if sys.platform == "linux":  # there of this thread alone: agents come first
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         pause_s = MIN_PAUSE_S
         while not self._done.wait(pause_s):
             pause_s = self._turn() if self._is_sweeping() else MIN_PAUSE_S

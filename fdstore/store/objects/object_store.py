@@ -34,6 +34,11 @@ PARTS_AT_ONCE, MAX_PARTS = 2, 9000
 
 HTTP_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
+MAX_SYNCED = 10_000
+
+_synced: set[Path] = set()
+"""Folders that are durable in the folders above them."""
+
 _used_in: int | None = None
 """The process in which the library was first used."""
 
@@ -227,15 +232,17 @@ def _sync(url: str, path: str) -> None:
         return
     root = Path(unquote(urlsplit(url).path))
     file = root / path
+    folders = [each for each in file.parents if each not in _synced and each.is_relative_to(root)]
     with _guarded(url):
-        for each in (file, *file.parents):
+        for each in (file, *dict.fromkeys((file.parent, *folders))):
             handle = os.open(each, os.O_RDONLY)
             try:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-            if each == root:
-                break
+    if len(_synced) > MAX_SYNCED:
+        _synced.clear()
+    _synced.update(folders)
 
 
 def digest_of(url: str, path: str) -> tuple[int, str]:
