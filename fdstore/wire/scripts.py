@@ -35,7 +35,7 @@ READS = frozenset(
             "HSTRLEN",
             "INFO",
         ),
-        *("LLEN", "LRANGE", "PING", "SCARD", "SMEMBERS", "SRANDMEMBER", "STRLEN", "TIME", "TYPE"),
+        *("LLEN", "LRANGE", "OBJECT", "PING", "SCARD", "SMEMBERS", "SRANDMEMBER", "STRLEN", "TIME", "TYPE"),
         *("XRANGE", "XREAD", "ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE"),
     }
 )

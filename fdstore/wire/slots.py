@@ -117,6 +117,8 @@ def key_of(command: Command) -> Value | None:
     match command:
         case ("EVALSHA" | "EVAL", _, count, *rest):
             return rest[0] if count else None
+        case ("OBJECT", _, key):
+            return key
         case ("XREAD", *rest):
             return rest[rest.index("STREAMS") + 1]
         case ("MULTI" | "EXEC" | "PING" | "INFO" | "TIME", *_):
