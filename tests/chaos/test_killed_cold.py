@@ -18,7 +18,6 @@ from tests import cold_contents
 from tests.chaos.conftest import Execute, Faults
 from tests.children import Child
 from tests.cold_contents import READERS, WORK, Known, long_text
-from tests.thorough import thorough
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
@@ -74,14 +73,9 @@ def check_all(store: Store, work: str, folder: Path, ways: Collection[str] = REA
                     READERS[way](TEXTS[fd], proc, fd, folder)
 
 
-@pytest.mark.parametrize(
-    ("work", "moment"),
-    [
-        ("out", "after"),
-        *thorough("other moments", ("out", "before"), ("out", "torn")),
-        *thorough("other works", *((work, moment) for work in WORK if work != "out" for moment in MOMENTS)),
-    ],
-)
+@pytest.mark.thorough("tests/on_redis/cold/test_objects_go.py has one move, and what is left of it")
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("work", WORK)
 def test_a_process_killed_at_any_step_leaves_texts_whole_and_at_most_garbage_that_is_found(
     work: str,
     moment: str,
