@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.model.msgspec_types import prepare
 from fdstore.store.keys import TreeKeys
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
 from fdstore.text.quantities import DAY_S
@@ -42,6 +43,9 @@ class ColdSettings(msgspec.Struct, frozen=True):
     after_s: float | None = float(DAY_S)
     min_bytes: int = 128 * 1024
     mb_per_s: float = 50.0
+
+
+prepare(ColdSettings)
 
 
 class ColdSetting(msgspec.Struct, frozen=True):
