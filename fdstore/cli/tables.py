@@ -160,9 +160,7 @@ def wrap(text: str, columns: int, *, indent: str = "") -> list[str]:
             continue
         if line.strip():
             lines.append(line.rstrip())
-            line = indent + word
-        else:
-            line = longer
+        line = indent + word if lines else word  # without the spaces before it, which need not fit
         while width(line) > columns and (part := _head(line, columns)).strip():
             lines.append(part)
             line = indent + line[len(part) :]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fdstore.cli
@@ -146,6 +146,8 @@ def test_the_reason_of_a_deep_process_is_whole_at_any_width() -> None:
 
 
 @given(st.text(alphabet="ab 漢e\u0301😀", max_size=200), st.integers(4, 60))
+@example("aa漢  漢", 4)
+@example("    漢", 4)
 def test_a_wrapped_text_fits_and_keeps_its_words(text: str, columns: int) -> None:
     lines = wrap(text, columns, indent="  ")
 
