@@ -38,6 +38,9 @@ first start after an installation compiles every import, on a busy machine for m
 
 STOP_S = 30.0
 
+UNREACHABLE = (FileNotFoundError, NotADirectoryError, PermissionError)
+"""What opening a file of a worker raises where this user can have none."""
+
 
 def worker_command(*options: str, module: str = "fdstore_workers") -> list[str]:
     """Return the command that starts a worker. `-P`: no module is imported from the current directory."""
@@ -64,7 +67,7 @@ class WorkerFiles:
         try:
             with self.lock.open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        except UNREACHABLE:
             return None
         except BlockingIOError:
             text = self.pid_file.read_text().strip() if self.pid_file.exists() else ""
@@ -99,7 +102,7 @@ class BackgroundWorker(WorkerFiles):
             return []
         try:
             had = msgspec.json.decode(self.json.read_bytes(), type=Surroundings)
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (*UNREACHABLE, msgspec.MsgspecError):
             return ["it was started by another version of fdstore"]
         return had.differences(Surroundings.here(had.salt), for_functions=for_functions, variables=variables)
 

@@ -173,6 +173,12 @@ class ModelAccess(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
 
+def no_key(title: str, variable: str) -> str:
+    """Return the sentence about an API without a key."""
+    scripted = "`python -m fdstore.testing` runs a scripted model, which needs no key"
+    return f"no key for {title}: set {variable}; {scripted}"
+
+
 def not_set(variable: str) -> str:
     """Return the sentence about a variable without a value."""
     return f"the variable {variable}, which has the key of a model ([model] api_key_env), is not set"

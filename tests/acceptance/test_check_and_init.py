@@ -254,7 +254,8 @@ def test_check_says_what_a_provider_lacks_and_what_is_missing_here(offline_comma
     assert checked.code == 0
     notes = [line.partition("note     ")[2] for line in checked.lines if line.startswith("note")]
     assert [note for note in notes if note.startswith("chat")] == [
-        'chat.toml: provider "openai": not from here: no key for Chat Completions: set OPENAI_API_KEY',
+        'chat.toml: provider "openai": not from here: no key for Chat Completions: set OPENAI_API_KEY; '
+        "`python -m fdstore.testing` runs a scripted model, which needs no key",
         'chat.toml: provider "openai": not from here: the variable GPU_KEY, which has the key of a model '
         "([model] api_key_env), is not set",
         'chat.toml: provider "openai": [parameters] thinking is of the Messages API; this API has '

@@ -64,3 +64,11 @@ def test_each_store_and_each_prefix_has_a_background_worker_of_its_own(tmp_path:
     logs = {BackgroundWorker(tmp_path, url, prefix).log for url, prefix in stores}
 
     assert len(logs) == 3
+
+
+def test_below_a_file_there_is_no_worker(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    worker = BackgroundWorker(tmp_path / "file" / "data", "redis://127.0.0.1:1", "fdstore")
+
+    assert worker.pid() is None
+    assert worker.differences(for_functions=True) == []

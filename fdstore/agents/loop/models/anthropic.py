@@ -23,6 +23,7 @@ from fdstore.agents.loop.models.server_names import KEY_HEADERS, ServerNames
 from fdstore.agents.loop.models.transport import ModelTransport
 from fdstore.agents.loop.models.tries import OnEvent, Tries, broke_off, is_server_url
 from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
+from fdstore.model.model_servers import no_key
 from fdstore.model.providers import PROVIDERS
 
 ERRORS = SdkErrors(
@@ -121,10 +122,7 @@ class AnthropicModel(MessagesModel):
         super().__init__("anthropic", make, api_key=api_key, base_url=base_url, key_name=key_name)
         # checked here, because the SDK would raise a bare TypeError at the first request
         if self._client.credentials is None and self._headers.keys().isdisjoint(KEY_HEADERS):
-            raise ModelFailed(
-                "no key for the Messages API: set ANTHROPIC_API_KEY; "
-                "`python -m fdstore.testing` runs a scripted model, which needs no key"
-            )
+            raise ModelFailed(no_key("the Messages API", "ANTHROPIC_API_KEY"))
 
 
 def _headers_for(base_url: str | None, api_key: str | None) -> dict[str, Any] | None:

@@ -26,6 +26,7 @@ from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.agents.loop.models.transport import EventsOf, ModelTransport
 from fdstore.agents.loop.models.tries import OnEvent, Tries, broke_off, is_server_url
+from fdstore.model.model_servers import no_key
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.clearing import estimated_tokens
 
@@ -100,10 +101,7 @@ class OpenAIClient:
         if not is_server_url(client.base_url):
             raise ModelFailed(names.no_url)
         if not client.api_key and api_key != "":
-            raise ModelFailed(
-                f"no key for the API of OpenAI: set {key_name}; "
-                "`python -m fdstore.testing` runs a scripted model, which needs no key"
-            )
+            raise ModelFailed(no_key("the API of OpenAI", key_name))
         self._headers = _headers(client, has_own_url=bool(base_url))
         names.check_headers({"authorization": client.api_key, **self._headers})
         self._tries = Tries(client, connections, ERRORS, names)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from fdstore.agents.loop.models.base import Model, ModelFailed
-from fdstore.model.model_servers import ModelAccess, ModelServer, canonical_url, not_set, own_url
+from fdstore.model.model_servers import ModelAccess, ModelServer, canonical_url, no_key, not_set, own_url
 from fdstore.model.providers import CLIENTS, DEFAULT_PROVIDER, PROVIDERS
 from fdstore.setup.optional_packages import how_to_install, is_installed
 
@@ -91,7 +91,7 @@ def missing(server: ModelServer, environ: Mapping[str, str] = os.environ) -> str
             needed = ", ".join(map(" or ".join, row.needs))
             return f"{row.title} lacks something: {' or '.join(group)} is not set (it needs {needed})"
     if not has_key and not (row.sign_in and (known or row.needs)):
-        return f"no key for {row.title}: set {row.keys[0]}"
+        return no_key(row.title, row.keys[0])
     try:
         if has_key and row.own_url:
             _check_own(server.provider, environ)
