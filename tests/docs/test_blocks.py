@@ -26,6 +26,7 @@ NOT_RUN = {
     "tutorial.md": TUTORIAL,
     "tutorial-network.md": TUTORIAL,
     "tutorial-workers.md": TUTORIAL,
+    "tutorial-people.md": TUTORIAL,
     "how-to/claude-code.md": HOSTS,
     "how-to/code.md": HOSTS,
     "how-to/codex.md": HOSTS,

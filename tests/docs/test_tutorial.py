@@ -29,7 +29,7 @@ from tests.conftest import children_of
 from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ("tutorial.md", "tutorial-network.md", "tutorial-workers.md")
+PAGES = ("tutorial.md", "tutorial-network.md", "tutorial-workers.md", "tutorial-people.md")
 PAGE = "".join((ROOT / "docs" / name).read_text("utf-8") for name in PAGES)
 PORTS = ("6390", "8765")
 """The ports of the page's Redis and model; free ones take their place."""
