@@ -61,8 +61,8 @@
                                                  producer alone holds what it stored
     {triage}:triage:fd:3:lent            hash    pages during a large append          append
                                                  (`scripts.hset_if_accepted`)
-    {triage}:triage:fd:3:sums            string  checksums of the pages, if it is     last release
-                                                 cold (`cold`): then it has no pages
+    {triage}:triage:fd:3:sums            string  BLAKE2b of each page, if it is cold  last release
+                                                 (`checksums`): then it has no pages
     {triage}:triage:fd:3:reads           string  reads of it while it is cold         expires (60 s)
     {triage}:triage:fd:3:events          stream  its wake-ups                         last release;
                                                                                       60 s after its end

@@ -35,7 +35,7 @@ from fdstore.store.contents.returning import bring_back
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
 from fdstore.store.objects import object_store
-from fdstore.store.objects.checksums import MAX_MORE, chars_of_a_page, encode_sum
+from fdstore.store.objects.checksums import chars_of_a_page, encode_sum, more_bytes_of
 from fdstore.store.objects.object_store import PUT_AT_ONCE_BYTES, ObjectMissing
 from fdstore.store.objects.records import new_where, path_of, store_id
 from fdstore.store.objects.settings import ENDED_TREE_AFTER_S, ColdSettings, read_settings
@@ -260,7 +260,7 @@ class Mover:
     def _pieces(self, info: ContentInfo, sums: bytearray) -> Iterator[bytes]:
         """Yield the pages of a content, joined, and add their checksums to `sums`."""
         d = info.descriptor
-        has_more = d.kind == "text" and d.chars != d.bytes
+        more_bytes = more_bytes_of(d)
         for run in in_pieces(range(1, d.pages + 1), window_of(d)):
             numbers = range(run[0], run[-1] + 1)
             replies = self._store.run(_batch(request(info, numbers)))
@@ -268,25 +268,25 @@ class Mover:
             if pages is None:
                 raise _Changed
             for number, data in zip(numbers, pages, strict=True):
-                more = self._more(info, number, data)
-                sums += encode_sum(data, more if has_more else None)
+                sums += encode_sum(data, self._more(info, number, data), more_bytes)
             yield b"".join(pages)
         if len(sums) != d.pages * chars_of_a_page(d):
             raise StoreLostData(info.keys.pages, f"it has other pages than the {d.pages} that it says")
 
     def _more(self, info: ContentInfo, number: int, data: bytes) -> int:
-        """Return how many bytes more than characters a page has. Raises `StoreLostData` if its size is not
-        what its index says: it could not be found in an object."""
-        d = info.descriptor
-        if d.kind == "bytes":
-            more = len(data) - min(d.page_size, d.bytes - (number - 1) * d.page_size)
-        else:
+        """Return how many bytes more than characters a page has. Raises `StoreLostData` if it is not what its
+        index says: it could not be found in an object, or read there."""
+        d, is_text = info.descriptor, info.descriptor.kind == "text"
+        if is_text:
             try:
                 group = self._store.run(group_with(info, number))
-                more = len(data) - (group.after(number).chars - group.before(number).chars)
+                chars = group.after(number).chars - group.before(number).chars
             except UNREADABLE as error:
                 raise damage(info.keys.index, error) from error
-        if not 0 <= more <= MAX_MORE or (more and (d.kind == "bytes" or d.chars == d.bytes)):
+        else:
+            chars = min(d.page_size, d.bytes - (number - 1) * d.page_size)
+        more = len(data) - chars
+        if not 0 <= more < 1 << 8 * more_bytes_of(d) or (is_text and not _has_chars(data, chars)):
             raise StoreLostData(info.keys.pages, f"page {number} is not what its index says")
         return more
 
@@ -309,6 +309,14 @@ class Mover:
 def move_due(store: Runs) -> Moved:
     """Move what is due now, bring back what is wanted, delete what is unneeded: one turn of a new `Mover`."""
     return Mover(store).turn()
+
+
+def _has_chars(data: bytes, chars: int) -> bool:
+    """Return whether these bytes are UTF-8 of so many characters."""
+    try:
+        return len(data.decode("utf-8")) == chars
+    except UnicodeDecodeError:
+        return False
 
 
 def _batch(batch: list[Any]) -> Operation[list[Any]]:

@@ -11,7 +11,6 @@ and an object that is gone is looked up again.
 
 from __future__ import annotations
 
-import zlib
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,7 @@ from fdstore.errors import ObjectStoreUnavailable, StoreLostData
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.objects import object_store
-from fdstore.store.objects.checksums import chars_of_a_page, decode_sum
+from fdstore.store.objects.checksums import chars_of_a_page, decode_sum, digest_of_page
 from fdstore.store.objects.object_store import ObjectMissing
 from fdstore.store.objects.records import COLD, content_of, path_of, tree_of
 from fdstore.store.objects.settings import parse_url
@@ -41,7 +40,7 @@ class ColdPages(msgspec.Struct, frozen=True):
     path: str
     start: int
     sizes: list[int]
-    sums: list[int]
+    sums: list[bytes]
 
 
 def read_pages(info: ContentInfo, pages: range, created: bytes | None) -> Operation[list[bytes]]:
@@ -73,7 +72,10 @@ def read_pages(info: ContentInfo, pages: range, created: bytes | None) -> Operat
                 raise StoreLostData(fd, f"its object {place.path} is missing in {place.url}") from None
             seen = place.path
             continue
-        return _checked(fd, place, pages, data)
+        found = _checked(fd, place, pages, data)
+        if info.descriptor.kind == "text":
+            _check_text(fd, place, pages, found)
+        return found
     info.check(created, complete=False)
     raise AssertionError
 
@@ -86,11 +88,21 @@ def _checked(fd: str, place: ColdPages, pages: range, data: bytes) -> list[bytes
     found, at = [], 0
     for number, size, checksum in zip(pages, place.sizes, place.sums, strict=True):
         page = data[at : at + size]
-        if zlib.crc32(page) != checksum:
+        if digest_of_page(page) != checksum:
             raise StoreLostData(fd, f"page {number} of its object {place.path} in {place.url} was changed")
         found.append(page)
         at += size
     return found
+
+
+def _check_text(fd: str, place: ColdPages, pages: range, found: list[bytes]) -> None:
+    """Raise `StoreLostData` for a page that is not UTF-8: its checksum was changed too."""
+    for number, page in zip(pages, found, strict=True):
+        try:
+            page.decode("utf-8")
+        except UnicodeDecodeError as error:
+            said = f"page {number} of its object {place.path} in {place.url} is not text"
+            raise StoreLostData(fd, said) from error
 
 
 def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]:
@@ -128,7 +140,10 @@ def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]
         raise ObjectStoreUnavailable(
             "of this store", f"none is set, and {d.fd} is in one: fdstore limits set cold URL"
         )
-    entries = [decode_sum(sums[at : at + width]) for at in range(0, len(sums), width)]
+    try:
+        entries = [decode_sum(sums[at : at + width]) for at in range(0, len(sums), width)]
+    except ValueError as error:
+        raise StoreLostData(d.fd, f"the checksums of its object {path} are damaged") from error
     sizes = [
         page_size(info, known, number, more_bytes) for number, (_, more_bytes) in enumerate(entries, first)
     ]

@@ -5,6 +5,7 @@ Each read gives the text that was stored, or `store_lost_data` for this content 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreLostData
+from fdstore.store.cold.moving import move_due
+from fdstore.store.objects.checksums import digest_of_page
 from tests import cold_contents
 from tests.cold_contents import READERS, Known, long_text
 
@@ -208,3 +211,91 @@ def test_a_link_in_the_directory_leads_no_deletion_to_a_file_of_others(
     cold_contents.tidy(store)
 
     assert precious.read_text() == "of somebody else"
+
+
+def test_a_page_that_somebody_made_with_the_same_crc_is_not_the_text(
+    proc: Process, place: Path, tmp_path: Path
+) -> None:
+    """Who can write the bucket can write what no CRC finds."""
+    path, data = object_of(place, MINE.text), MINE.text.encode()
+    first = proc.read("fd:1").text.encode()
+    changed = b"EVIL" + first[4:-5]
+    forged = changed + forge(zlib.crc32(changed), zlib.crc32(first[:-1])) + first[-1:]
+    assert zlib.crc32(forged) == zlib.crc32(first)
+    assert len(forged) == len(first)
+    path.write_bytes(forged + data[len(first) :])
+
+    with pytest.raises(StoreLostData):
+        proc.read("fd:1", mode="char", start=1, count=4)
+    with pytest.raises(StoreLostData):
+        proc.read_bytes("fd:1", 0, 4)
+
+
+def forge(state: int, wanted: int) -> bytes:
+    """Return the four bytes after which a CRC-32 that stands at `state` is `wanted`."""
+    forward = []
+    for n in range(256):
+        value = n
+        for _ in range(8):
+            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
+        forward.append(value)
+    by_top = {value >> 24: n for n, value in enumerate(forward)}
+    register, indexes = wanted ^ 0xFFFFFFFF, []
+    for _ in range(4):
+        index = by_top[register >> 24]
+        indexes.append(index)
+        register = (register ^ forward[index]) << 8 & 0xFFFFFFFF
+    register, found = state ^ 0xFFFFFFFF, bytearray()
+    for index in reversed(indexes):
+        found.append((register ^ index) & 0xFF)
+        register = register >> 8 ^ forward[(register ^ found[-1]) & 0xFF]
+    return bytes(found)
+
+
+SUMS = "fdstore:{t}:t:fd:1:sums"
+
+
+def test_a_page_that_is_not_utf_8_is_lost_whatever_its_checksum_says(
+    proc: Process, place: Path, execute: Any, tmp_path: Path
+) -> None:
+    path, sums = object_of(place, MINE.text), execute("GET", SUMS)
+    first = proc.read("fd:1").text.encode()
+    changed = b"\xff" + first[1:]
+    path.write_bytes(changed + MINE.text.encode()[len(first) :])
+    execute("SETRANGE", SUMS, 0, digest_of_page(changed))
+
+    for read in (
+        lambda: proc.read("fd:1"),
+        lambda: proc.read("fd:1", mode="char", start=1, count=4),
+        lambda: proc.read("fd:1", read_all=True),
+        lambda: proc.search("fd:1", "7"),
+    ):
+        with pytest.raises(StoreLostData, match="is not text"):
+            read()
+    execute("SET", SUMS, sums)
+
+
+@pytest.mark.parametrize("entry", [b"\0", b"~", b"\xff"])
+def test_damaged_checksums_are_lost_data(entry: bytes, proc: Process, execute: Any, tmp_path: Path) -> None:
+    sums = execute("GET", SUMS)
+    execute("SET", SUMS, entry * len(sums))
+
+    lost_in_every_way(proc, tmp_path)
+
+    execute("SET", SUMS, sums)
+
+
+def test_a_page_that_is_not_text_in_redis_stays_there(store: Store, place: Path, execute: Any) -> None:
+    """It can be looked at and mended there; its object would only be lost data."""
+    cold_contents.use_cold(store, f"file://{place}")
+    store.process("t").create("äß" + "x" * 999)
+    pages = "fdstore:{t}:t:fd:1:pages"
+    whole = execute("HGET", pages, 1)
+    execute("HSET", pages, 1, whole.replace("ä".encode(), b"xx"))
+
+    moved = move_due(store)
+
+    assert moved.contents == 0
+    assert "page 1 is not what its index says" in moved.problem
+    execute("HSET", pages, 1, whole)
+    assert cold_contents.turn_cold(store) == 1
