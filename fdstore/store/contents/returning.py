@@ -73,10 +73,12 @@ def _note_read(info: ContentInfo) -> Operation[None]:
     """Count a read, and bring the content back if that were `READS` in a minute. Nothing of it is the
     reader's: it goes without, where nothing can be written."""
     count("fdstore_cold_reads_total")
+    reads = info.keys.reads
+    # in one step: the key cannot expire, or be released, between the two, and so outlive its minute
     replies = yield Upkeep(
-        [("SET", info.keys.reads, 0, "EX", WITHIN_S, "NX"), ("INCR", info.keys.reads)],
+        [("MULTI",), ("SET", reads, 0, "EX", WITHIN_S, "NX"), ("INCR", reads), ("EXEC",)],
     )
-    if replies is None or replies[1] % READS:
+    if replies is None or replies[-1][1] % READS:
         return
     with suppress(FDStoreError, *UNREADABLE):
         if info.descriptor.bytes <= AT_ONCE_BYTES:

@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 import fdstore.aio
 from fdstore.client import Process, Store
-from fdstore.store.cold.moving import Moved
+from fdstore.store.cold.moving import Moved, load_content
+from fdstore.store.contents.returning import _note_read
+from fdstore.store.keys import TreeKeys
+from fdstore.wire.slots import units_of
 
 MoveOut = Callable[[], Moved]
 
@@ -157,3 +161,21 @@ def test_an_awaiting_client_reads_cold_pages(proc: Process, move_out: MoveOut, r
     move_out()
 
     assert asyncio.run(read_awaiting(redis_url)) == page
+
+
+def test_the_counter_of_reads_expires_even_if_the_content_goes_while_one_is_counted(
+    proc: Process, move_out: MoveOut, redis_url: str
+) -> None:
+    proc.create(TEXTS["ascii"])
+    move_out()
+    info, _ = proc.store.run(load_content(TreeKeys("fdstore", "triage"), "triage/1"))
+    counting = next(_note_read(info))
+
+    with redis.Redis.from_url(redis_url, single_connection_client=True) as plain:
+        for unit in units_of(counting.batch):
+            plain.unlink(info.keys.reads)  # as the step does that lets the content go
+            for command in unit.commands:
+                plain.execute_command(*command)
+
+        assert plain.ttl(info.keys.reads) > 0
+        plain.unlink(info.keys.reads)
