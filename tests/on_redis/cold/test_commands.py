@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.store.cold.moving import move_due
+from tests.cold_contents import objects_in
 
 pytest.importorskip("obstore")
 
@@ -19,8 +20,9 @@ Say = Callable[..., str]
 
 
 @pytest.fixture
-def say(redis_url: str) -> Say:
+def say(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Say:
     """`say("du", "triage")` returns the output of a command that succeeds."""
+    monkeypatch.setenv("FDSTORE_DATA_DIR", str(tmp_path / "data"))
 
     def run(*words: str, code: int = 0) -> str:
         done = CliRunner().invoke(cli, [*words, "--url", redis_url])
@@ -81,7 +83,7 @@ def test_doctor_compares_both_sides(say: Say, store: Store, tmp_path: Path, redi
 
     assert "DAMAGED" not in CliRunner().invoke(cli, ["doctor", "--deep", "--url", redis_url]).output
 
-    [file] = [each for each in (tmp_path / "o").rglob("*") if each.is_file()]
+    [file] = objects_in(tmp_path / "o")
     file.write_bytes(file.read_bytes()[:-5])
     said = CliRunner().invoke(cli, ["doctor", "--deep", "--url", redis_url]).output
     assert "DAMAGED" in said
