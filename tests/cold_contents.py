@@ -16,6 +16,7 @@ from fdstore.client import Process, Store
 from fdstore.store.cold import unneeded
 from fdstore.store.cold.moving import move_due
 from fdstore.store.keys import TreeKeys, content_keys
+from fdstore.store.objects.object_store import MARKER
 from fdstore.store.trees import ceilings
 from fdstore.wire.operation import Operation
 from tests.slices import lines_of, pages_of
@@ -79,7 +80,8 @@ def is_cold(store: Store, tree: str, content: str) -> bool:
 
 def objects_in(place: Path) -> list[Path]:
     """Return the files of the objects in a directory."""
-    return sorted(path for path in place.rglob("*") if path.is_symlink() or path.is_file())
+    files = (path for path in place.rglob("*") if path.is_symlink() or path.is_file())
+    return sorted(path for path in files if path.name != MARKER)
 
 
 def garbage(store: Store, place: Path) -> set[str]:

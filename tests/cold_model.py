@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -68,5 +67,5 @@ class ColdModel(StoreModel):
     def teardown(self) -> None:
         """Every object is that of a content that lives, once the sweeper has passed."""
         cold_contents.tidy(self.store)
-        left: Any = sorted(path for path in self.cold.rglob("*") if path.is_file())
+        left = cold_contents.objects_in(self.cold)
         assert len(left) == len(cold_contents.cold_contents_of(self.store, "t")), left

@@ -202,7 +202,7 @@ def found(store: Store) -> list[CeilingStatus]:
 
 def _cold_settings(store: Store) -> list[CeilingStatus]:
     from fdstore.store.objects.settings import COLD_SETTINGS, written_settings
-    from fdstore.store.trees.ceilings import cold_totals
+    from fdstore.store.trees.cold_place import cold_totals
 
     written = store.run(written_settings(store.prefix))
     contents, size_bytes = store.run(cold_totals(store.prefix))

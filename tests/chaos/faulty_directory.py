@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cold_contents import objects_in
+
 DISK = "64m"
 PARTIAL = "#"
 """In the names of files that an upload has not finished."""
@@ -36,8 +38,7 @@ class FaultyDirectory:
 
     def objects(self) -> list[Path]:
         """Return the files, without those of unfinished uploads, in order of their names."""
-        files = (each for each in self.path.rglob("*") if each.is_file() or each.is_symlink())
-        return sorted(each for each in files if PARTIAL not in each.name)
+        return [each for each in objects_in(self.path) if PARTIAL not in each.name]
 
     def leftovers(self) -> list[Path]:
         """Return the files of unfinished uploads."""

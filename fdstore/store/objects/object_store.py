@@ -3,6 +3,10 @@
 Every call blocks, so an operation makes it as a `Disk` request. Time-outs and retries are those of the
 library: a call that fails has been tried for up to `RETRY_S`.
 
+A directory has a file `MARKER`, made when the operator sets the place: without it the directory counts as not
+mounted. Then nothing is written below the mount point, and no object counts as missing. Only a read that does
+not find its object looks for it, and each write.
+
 The library's threads do not survive a fork: a process that was forked after its parent used them would wait
 for ever. Such a process has a helper instead (see `forked`).
 """
@@ -33,6 +37,11 @@ PUT_AT_ONCE_BYTES = 8 << 20
 PARTS_AT_ONCE, MAX_PARTS = 2, 9000
 
 HTTP_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+
+MARKER = ".fdstore-place"
+"""The file in a directory that says that it is the place, and not an empty mount point."""
+
+MARKER_TEXT = "fdstore keeps cold contents here. Without this file the directory counts as not mounted.\n"
 
 MAX_SYNCED = 10_000
 
@@ -78,12 +87,43 @@ def _guarded(url: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        check_mounted(url)
         raise ObjectMissing(str(error)[:200]) from error
     except (errors.UnauthenticatedError, errors.PermissionDeniedError) as error:
         said = f"it refuses the credentials of this process ({_first_line(error)})"
         raise ObjectStoreUnavailable(shown(url), said) from error
     except (errors.BaseError, OSError, ValueError) as error:
+        check_mounted(url)
         raise ObjectStoreUnavailable(shown(url), _first_line(error)) from error
+
+
+def directory_of(url: str) -> Path | None:
+    """Return the directory that a place is, None if it is a bucket."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def is_set_up(url: str) -> bool:
+    """Return whether a place is a bucket, or a directory with its `MARKER`."""
+    directory = directory_of(url)
+    return directory is None or os.path.exists(directory / MARKER)
+
+
+def check_mounted(url: str) -> None:
+    """Raise `ObjectStoreUnavailable` if a place is a directory without its `MARKER`."""
+    if not is_set_up(url):
+        said = f"its directory has no file {MARKER}: is it mounted? Where it is, `fdstore limits set cold`"
+        raise ObjectStoreUnavailable(shown(url), f"{said} makes the file")
+
+
+def set_up(url: str) -> None:
+    """Make the directory that a place is, and its `MARKER`; a bucket is left as it is. Raises `OSError`."""
+    directory = directory_of(url)
+    if directory is None or is_set_up(url):
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / MARKER).write_text(MARKER_TEXT)
+    _sync(url, MARKER)
 
 
 def _first_line(error: Exception) -> str:
@@ -94,8 +134,8 @@ def _first_line(error: Exception) -> str:
 def _place(url: str, pid: int) -> Any:
     """Return the library's object for a place; its credentials come from the environment."""
     stores = _library().store
-    if urlsplit(url).scheme == "file":
-        return stores.from_url(url, mkdir=True)
+    if directory_of(url) is not None:
+        return stores.from_url(url)
     endpoint = next((os.environ[name] for name in HTTP_ENDPOINTS if os.environ.get(name)), "")
     options: dict[str, Any] = {
         "timeout": timedelta(seconds=REQUEST_S),
@@ -164,6 +204,7 @@ def put(url: str, path: str, data: bytes) -> None:
 
         forked.call("put", url, path, data)
         return
+    check_mounted(url)
     library, place = _library(), _open(url)
     with _guarded(url):
         try:
@@ -183,6 +224,7 @@ def put_pieces(url: str, path: str, pieces: Iterable[bytes], size_bytes: int) ->
 
         forked.put_pieces(url, path, pieces)
         return
+    check_mounted(url)
     place = _open(url)
     part_bytes = max(PUT_AT_ONCE_BYTES, -(-size_bytes // MAX_PARTS))
     source = _Source(pieces)
@@ -219,6 +261,7 @@ class _Source:
 
 def put_file(url: str, path: str, file: str) -> None:
     """Create an object from a file. Raises as `put`."""
+    check_mounted(url)
     place = _open(url)
     with _guarded(url):
         part_bytes = max(PUT_AT_ONCE_BYTES, -(-os.path.getsize(file) // MAX_PARTS))
@@ -227,10 +270,11 @@ def put_file(url: str, path: str, file: str) -> None:
 
 
 def _sync(url: str, path: str) -> None:
-    """Make an object of a directory durable: pages leave Redis because of it."""
-    if urlsplit(url).scheme != "file":
+    """Make an object of a directory durable: pages leave Redis because of it. Raises
+    `ObjectStoreUnavailable` if the directory was unmounted meanwhile."""
+    root = directory_of(url)
+    if root is None:
         return
-    root = Path(unquote(urlsplit(url).path))
     file = root / path
     folders = [each for each in file.parents if each not in _synced and each.is_relative_to(root)]
     with _guarded(url):
@@ -243,6 +287,7 @@ def _sync(url: str, path: str) -> None:
     if len(_synced) > MAX_SYNCED:
         _synced.clear()
     _synced.update(folders)
+    check_mounted(url)
 
 
 def digest_of(url: str, path: str) -> tuple[int, str]:
@@ -287,6 +332,7 @@ def list_below(url: str, path: str) -> Iterator[list[StoredObject]]:
 
         yield [StoredObject(*each) for each in forked.call("list_below", url, path)]
         return
+    check_mounted(url)
     place = _open(url)
     with _guarded(url):
         for batch in _library().list(place, path, chunk_size=1000):

@@ -32,10 +32,9 @@ from fdstore.errors import (
 from fdstore.model.fields import TreeLimit
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import TreeKeys, in_pieces
-from fdstore.store.objects.settings import COLD_SETTINGS, parse_setting
+from fdstore.store.objects.settings import COLD_SETTINGS
 from fdstore.store.process_handle import CEILINGS_EVERY_S, ProcessHandle
 from fdstore.store.record_format import (
-    decode_count,
     decode_record,
     decode_total,
     decoding,
@@ -44,6 +43,7 @@ from fdstore.store.record_format import (
 )
 from fdstore.store.tree_facts import tree_names
 from fdstore.store.tree_limits import LIMITS
+from fdstore.store.trees.cold_place import put_cold, size_in
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
 from fdstore.wire.scripts import script
@@ -164,7 +164,7 @@ def put(prefix: str, name: str, value: str | None) -> Operation[int]:
     setting of cold contents, which stands in the same hash, changes no tree. Raises `InvalidArgument`."""
     key = TreeKeys(prefix, "").ceilings
     if name in COLD_SETTINGS:
-        yield from _put_cold(prefix, name, value)
+        yield from put_cold(prefix, name, value)
         return 0
     check_name(name)
     command: Command = ("HDEL", key, name)
@@ -173,31 +173,6 @@ def put(prefix: str, name: str, value: str | None) -> Operation[int]:
         command = ("HSET", key, name, NONE if parsed is None else parsed)
     yield [command]
     return (yield from apply_to_all(prefix))
-
-
-def _put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
-    key = TreeKeys(prefix, "").ceilings
-    if value is not None:
-        parse_setting(name, value)
-        yield [("HSET", key, name, value)]
-        return
-    if name == "cold":
-        contents = (yield from cold_totals(prefix))[0]
-        if contents:
-            advice = "drop them, or stop moving with: fdstore limits set cold_after none"
-            raise InvalidArgument(name, f"{contents} contents are there, and could not be read; {advice}")
-    yield [("HDEL", key, name)]
-
-
-def cold_totals(prefix: str) -> Operation[tuple[int, int]]:
-    """Return how many contents of all trees are cold, and their bytes, by the counters of the trees."""
-    contents = size_bytes = 0
-    for piece in in_pieces((yield from tree_names(prefix))):
-        reads: Batch = [("HMGET", TreeKeys(prefix, name).record, "cold_fds", "cold_bytes") for name in piece]
-        for reply in (yield from replies_or_damage(reads)):
-            if not isinstance(reply, DamagedRecord):
-                contents, size_bytes = contents + _size_in(reply[0]), size_bytes + _size_in(reply[1])
-    return contents, size_bytes
 
 
 def run_with_ceilings(handle: ProcessHandle, batch: Batch) -> Operation[list[Any]]:
@@ -340,18 +315,8 @@ def _bytes_of(prefix: str, names: list[str], ceilings: Ceilings | None = None) -
     for piece in in_pieces(names):
         batch: Batch = [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
         found = yield from replies_or_damage(batch)
-        sizes |= {name: min(_size_in(each), most) for name, each in zip(piece, found, strict=True)}
+        sizes |= {name: min(size_in(each), most) for name, each in zip(piece, found, strict=True)}
     return sizes
-
-
-def _size_in(reply: bytes | DamagedRecord | None) -> int:
-    """Return the bytes of a tree by its own counter; 0 if it cannot be read."""
-    if reply is None or isinstance(reply, DamagedRecord):
-        return 0
-    try:
-        return decode_count(reply)
-    except ValueError:
-        return 0
 
 
 def stored_bytes(prefix: str, ceilings: Ceilings | None = None) -> Operation[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from fdstore.client import Process, Store
 from fdstore.store.cold.moving import Moved, move_due
 from fdstore.store.trees import ceilings
+from tests.cold_contents import objects_in
 
 pytest.importorskip("obstore")
 
@@ -51,10 +53,7 @@ def move_out(cold_store: Store) -> Callable[[], Moved]:
 def objects(place: Path) -> Callable[[], list[Path]]:
     """A function that returns the files of all objects."""
 
-    def found() -> list[Path]:
-        return sorted(each for each in place.rglob("*") if each.is_file())
-
-    return found
+    return partial(objects_in, place)
 
 
 Fields = Callable[..., dict[str, str]]

@@ -109,7 +109,13 @@ STEPS = ["list_upload", "put", "digest_of", "cold_out"]
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_death_at_any_step_of_a_move_loses_nothing_and_leaves_no_garbage(
-    proc: Process, objects: Objects, execute: Any, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+    proc: Process,
+    objects: Objects,
+    place: Path,
+    execute: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    when: str,
 ) -> None:
     proc.create(TEXT)
     store = proc.store
@@ -123,7 +129,7 @@ def test_a_death_at_any_step_of_a_move_loses_nothing_and_leaves_no_garbage(
         execute("ZADD", "fdstore:{triage}:cold:objects", 1, where)  # an hour later
     moved = move_due(store)
     assert moved.problem == ""
-    delete_unneeded(store, f"file://{objects.__closure__[0].cell_contents}")
+    delete_unneeded(store, f"file://{place}")
     assert len(objects()) == 1
     assert proc.store.process("triage").read("fd:1", read_all=True).text == TEXT
     assert list(find_garbage(store, older_s=-1)) == []
