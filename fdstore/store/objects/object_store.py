@@ -197,6 +197,18 @@ def size_of(url: str, path: str) -> int:
         return int(_library().head(place, path)["size"])
 
 
+def has(url: str, path: str) -> bool:
+    """Return whether a place has an object, even a directory that is not set up yet. Raises
+    `ObjectStoreUnavailable`."""
+    if (directory := directory_of(url)) is not None:
+        return os.path.isfile(directory / path)
+    try:
+        size_of(url, path)
+    except ObjectMissing:
+        return False
+    return True
+
+
 def put(url: str, path: str, data: bytes) -> None:
     """Create an object; one that is there stays. Raises `ObjectStoreUnavailable`."""
     if is_forked():

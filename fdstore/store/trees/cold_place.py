@@ -1,17 +1,26 @@
-"""The operator's settings of cold contents. A directory that is set becomes a place for objects."""
+"""The operator's settings of cold contents: where they go is looked at before it is set.
+
+A place that is set while contents are cold must have their objects: a typing mistake would make all of them
+lost data. So one of them is looked for there first.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from fdstore.errors import DamagedRecord, InvalidArgument
-from fdstore.store.keys import TreeKeys, in_pieces
+from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
 from fdstore.store.objects import object_store
 from fdstore.store.objects.object_store import MARKER
+from fdstore.store.objects.records import COLD, content_of, path_of
 from fdstore.store.objects.settings import parse_setting, parse_url
 from fdstore.store.record_format import decode_count, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.wire.operation import Batch, Disk, Operation
+from fdstore.wire.scripts import text
+
+SAMPLES = 3
+"""Contents whose objects are looked for: the first one may be lost."""
 
 
 def put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
@@ -33,16 +42,62 @@ def put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
 
 
 def _set_up_place(prefix: str, url: str) -> Operation[None]:
-    """Make a place that is a directory."""
+    """Check that a place has the objects of contents that are cold, and make it if it is a directory."""
     [before] = yield [("HGET", TreeKeys(prefix, "").ceilings, "cold")]
     is_same = before is not None and show_bytes(before).rstrip("/") == url
     if is_same and (yield Disk(partial(object_store.is_set_up, url))):
         return
+    yield from _look_for_objects(prefix, url)
     try:
         yield Disk(partial(object_store.set_up, url))
     except OSError as error:
         advice = f"make it for the user of the workers, with an empty file {MARKER} in it, and set it again"
         raise InvalidArgument("cold", f"{url} cannot be made: {error.strerror}; {advice}") from error
+
+
+def _look_for_objects(prefix: str, url: str) -> Operation[None]:
+    """Raise `InvalidArgument` if contents are cold and a place has no object of the first ones."""
+    missing = ""
+    for tree, content, where in (yield from _some_cold(prefix)):
+        path = path_of(tree, where)
+        if (yield Disk(partial(object_store.has, url, path))):
+            return
+        missing = missing or f"{content} is cold, and its object {path} is not in {url}"
+    if missing:
+        advice = "copy all objects there first, or correct the URL"
+        if object_store.directory_of(url):
+            advice = f"mount it, {advice}"
+        raise InvalidArgument("cold", f"{missing}: {advice}")
+
+
+def _some_cold(prefix: str) -> Operation[list[tuple[TreeKeys, str, str]]]:
+    """Return some cold contents of any trees, each with the name of its object."""
+    found: list[tuple[TreeKeys, str, str]] = []
+    for names in in_pieces((yield from tree_names(prefix))):
+        trees = [TreeKeys(prefix, name) for name in names]
+        counts = yield from replies_or_damage([("HGET", tree.record, "cold_fds") for tree in trees])
+        for tree, count in zip(trees, counts, strict=True):
+            if size_in(count) and len(found) < SAMPLES:
+                found += yield from _cold_of(tree, SAMPLES - len(found))
+    return found
+
+
+def _cold_of(tree: TreeKeys, most: int) -> Operation[list[tuple[TreeKeys, str, str]]]:
+    found: list[tuple[TreeKeys, str, str]] = []
+    [members] = yield from replies_or_damage([("SMEMBERS", tree.contents)])
+    if isinstance(members, DamagedRecord):
+        return []
+    for piece in in_pieces(sorted(text(each) for each in members if is_content(tree, each))):
+        reads: Batch = [("HMGET", content_keys(tree, content).record, "tier", "where") for content in piece]
+        for content, reply in zip(piece, (yield from replies_or_damage(reads)), strict=True):
+            if isinstance(reply, DamagedRecord):
+                continue
+            tier, where = (show_bytes(each or b"") for each in reply)
+            if tier == COLD and content_of(tree, where) == content:
+                found.append((tree, content, where))
+                if len(found) == most:
+                    return found
+    return found
 
 
 def cold_totals(prefix: str) -> Operation[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""A directory that is not mounted is not an empty place."""
+"""A directory that is not mounted is not an empty place, and another place is looked at before it is set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fdstore.store.cold.moving import Moved, move_due
 from fdstore.store.objects import object_store
 from fdstore.store.objects.object_store import MARKER
 from fdstore.store.trees import ceilings
-from tests.cold_contents import READERS, Known
+from tests.cold_contents import READERS, Known, cold_contents_of
 
 MoveOut = Callable[[], Moved]
 Objects = Callable[[], list[Path]]
@@ -124,6 +124,68 @@ def test_a_missing_object_in_a_mounted_directory_is_lost(
 
     with pytest.raises(StoreLostData, match="is missing"):
         proc.read("fd:1")
+
+
+def test_an_empty_place_is_refused_while_contents_are_cold(
+    proc: Process, move_out: MoveOut, place: Path, tmp_path: Path
+) -> None:
+    proc.create(KNOWN.text)
+    move_out()
+    [(content, where)] = cold_contents_of(proc.store, "triage").items()
+    (tmp_path / "empty").mkdir()
+
+    for other in (tmp_path / "empty", tmp_path / "none"):
+        with pytest.raises(InvalidArgument, match="copy all objects there first") as caught:
+            set_place(proc.store, other)
+        assert content in str(caught.value)
+        assert where in str(caught.value)
+
+    assert not (tmp_path / "none").exists()
+    assert list((tmp_path / "empty").iterdir()) == []
+    KNOWN.check(proc, "fd:1", tmp_path)
+
+
+def test_contents_follow_their_objects_to_another_place(
+    proc: Process, move_out: MoveOut, place: Path, tmp_path: Path
+) -> None:
+    proc.create(KNOWN.text)
+    move_out()
+    shutil.copytree(place / "fdstore", tmp_path / "other" / "fdstore")
+
+    set_place(proc.store, tmp_path / "other")
+    shutil.rmtree(place)
+
+    KNOWN.check(proc, "fd:1", tmp_path)
+    assert (tmp_path / "other" / MARKER).exists()
+    proc.create(KNOWN.text)
+    assert move_out().contents == 2  # the first one came back meanwhile
+
+
+def test_one_lost_object_does_not_keep_the_others_where_they_are(
+    proc: Process, move_out: MoveOut, objects: Objects, place: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        proc.create(KNOWN.text)
+    move_out()
+    objects()[0].unlink()
+    shutil.copytree(place, tmp_path / "other")
+
+    set_place(proc.store, tmp_path / "other")
+
+    KNOWN.check(proc, "fd:2", tmp_path)
+
+
+def test_setting_the_same_place_makes_no_place_of_an_empty_mount_point(
+    proc: Process, move_out: MoveOut, objects: Objects, place: Path
+) -> None:
+    proc.create(KNOWN.text)
+    move_out()
+
+    with unmounted(place), pytest.raises(InvalidArgument, match="mount it"):
+        set_place(proc.store, place)
+
+    objects()[0].unlink()
+    set_place(proc.store, place)  # which it is
 
 
 def test_a_directory_that_cannot_be_made_is_refused(store: Store, tmp_path: Path, execute: Any) -> None:
