@@ -13,7 +13,8 @@ import pytest
 from obstore.store import S3Store
 
 from fdstore.client import Process, Store
-from fdstore.errors import FDStoreError, StoreLostData
+from fdstore.errors import FDStoreError, ObjectStoreUnavailable, StoreLostData
+from fdstore.store.cold.moving import move_due
 from tests import cold_contents
 from tests.chaos import object_store_proxy as faulty
 from tests.chaos.conftest import Execute, Faults
@@ -269,6 +270,28 @@ def test_an_object_that_could_not_be_deleted_is_deleted_later(
     store.drop_tree("t")
     cold_contents.tidy(store)
     assert names(objects) == set()
+
+
+def test_a_bucket_that_is_gone_is_unavailable_and_not_an_empty_one(
+    cold: Process, store: Store, execute: Execute, objects: S3Store, faults: Faults, tmp_path: Path
+) -> None:
+    before = execute("HGET", "fdstore:limits", "cold")
+    faults.note("no bucket")
+    execute("HSET", "fdstore:limits", "cold", "s3://gone/x", "cold_after", "0s")
+    late = cold.create(TEXTS[0].text)
+
+    with pytest.raises(ObjectStoreUnavailable, match="s3://gone/x"):
+        cold.read("fd:1", start=1)
+    moved = move_due(store)
+    assert (moved.contents, "s3://gone/x" in moved.problem) == (0, True)
+    cold.close(late.fd)
+    cold.close("fd:2")
+    assert "s3://gone/x" in move_due(store).problem
+
+    execute("HSET", "fdstore:limits", "cold", before, "cold_after", "none")
+    cold_contents.tidy(store)
+    assert len(names(objects)) == 1
+    TEXTS[0].check(cold, "fd:1", tmp_path)
 
 
 def test_random_faults_never_give_another_text_and_leave_no_garbage(

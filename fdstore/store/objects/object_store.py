@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -42,6 +43,10 @@ MARKER = ".fdstore-place"
 """The file in a directory that says that it is the place, and not an empty mount point."""
 
 MARKER_TEXT = "fdstore keeps cold contents here. Without this file the directory counts as not mounted.\n"
+
+NO_BUCKET = "there is no such bucket"
+NO_BUCKET_CODES = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
+"""What S3, Azure and GCS answer then, by the status of an object that is missing."""
 
 MAX_SYNCED = 10_000
 
@@ -88,6 +93,8 @@ def _guarded(url: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         check_mounted(url)
+        if NO_BUCKET_CODES.search(str(error)):
+            raise ObjectStoreUnavailable(shown(url), NO_BUCKET) from error
         raise ObjectMissing(str(error)[:200]) from error
     except (errors.UnauthenticatedError, errors.PermissionDeniedError) as error:
         said = f"it refuses the credentials of this process ({_first_line(error)})"
@@ -172,7 +179,9 @@ def get_range(url: str, path: str, start: int, end: int) -> bytes:
     try:
         with _guarded(url):
             return bytes(_library().get_range(place, path, start=start, end=end))
-    except ObjectStoreUnavailable:
+    except ObjectStoreUnavailable as error:
+        if error.problem == NO_BUCKET:
+            raise  # the answer to HEAD has no body, so it would look as one about the object
         if (size := _size_or_none(url, path)) is not None and size <= start:
             return b""  # a range behind the end of an object is an error there
         raise
