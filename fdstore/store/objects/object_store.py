@@ -86,8 +86,8 @@ def _library() -> Any:
 
 
 @contextmanager
-def _guarded(url: str) -> Iterator[None]:
-    """Translate the errors of the library."""
+def _guarded(url: str, *, writes: bool = False) -> Iterator[None]:
+    """Translate the errors of the library. Nothing that is written can be missing."""
     errors = _library().exceptions
     try:
         yield
@@ -95,6 +95,8 @@ def _guarded(url: str) -> Iterator[None]:
         check_mounted(url)
         if NO_BUCKET_CODES.search(str(error)):
             raise ObjectStoreUnavailable(shown(url), NO_BUCKET) from error
+        if writes:
+            raise ObjectStoreUnavailable(shown(url), _first_line(error)) from error
         raise ObjectMissing(str(error)[:200]) from error
     except (errors.UnauthenticatedError, errors.PermissionDeniedError) as error:
         said = f"it refuses the credentials of this process ({_first_line(error)})"
@@ -227,7 +229,7 @@ def put(url: str, path: str, data: bytes) -> None:
         return
     check_mounted(url)
     library, place = _library(), _open(url)
-    with _guarded(url):
+    with _guarded(url, writes=True):
         try:
             library.put(place, path, data, mode="create", use_multipart=False)
         except library.exceptions.AlreadyExistsError:
@@ -250,7 +252,7 @@ def put_pieces(url: str, path: str, pieces: Iterable[bytes], size_bytes: int) ->
     part_bytes = max(PUT_AT_ONCE_BYTES, -(-size_bytes // MAX_PARTS))
     source = _Source(pieces)
     try:
-        with _guarded(url):
+        with _guarded(url, writes=True):
             _library().put(
                 place, path, source, use_multipart=True, chunk_size=part_bytes, max_concurrency=PARTS_AT_ONCE
             )
@@ -284,7 +286,7 @@ def put_file(url: str, path: str, file: str) -> None:
     """Create an object from a file. Raises as `put`."""
     check_mounted(url)
     place = _open(url)
-    with _guarded(url):
+    with _guarded(url, writes=True):
         part_bytes = max(PUT_AT_ONCE_BYTES, -(-os.path.getsize(file) // MAX_PARTS))
         _library().put(place, path, Path(file), chunk_size=part_bytes, max_concurrency=PARTS_AT_ONCE)
     _sync(url, path)
@@ -298,7 +300,7 @@ def _sync(url: str, path: str) -> None:
         return
     file = root / path
     folders = [each for each in file.parents if each not in _synced and each.is_relative_to(root)]
-    with _guarded(url):
+    with _guarded(url, writes=True):
         for each in (file, *dict.fromkeys((file.parent, *folders))):
             handle = os.open(each, os.O_RDONLY)
             try:

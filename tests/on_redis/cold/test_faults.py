@@ -255,3 +255,23 @@ def test_a_store_that_is_only_looked_at_reads_cold_contents(
         for _ in range(4):
             assert looking.process("triage").read("fd:1", read_all=True).text == TEXT
     assert fields()["tier"] == "cold"
+
+
+def test_an_object_that_somebody_deletes_during_its_upload_moves_later(
+    proc: Process, objects: Objects, move_out: MoveOut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create(TEXT)
+    real = object_store._sync
+
+    def deleting(url: str, path: str) -> None:
+        for each in objects():
+            each.unlink()
+        real(url, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(object_store, "_sync", deleting)
+        moved = move_due(proc.store)
+
+    assert (moved.contents, "No such file" in moved.problem) == (0, True)
+    assert proc.read("fd:1", read_all=True).text == TEXT
+    assert move_out().contents == 1
