@@ -14,6 +14,7 @@ from fdstore.elements.facts import ResultFacts
 from fdstore.elements.kinds import FdContent, FdResult
 from fdstore.store.cold.moving import move_due
 from fdstore.store.trees import ceilings
+from tests.cold_contents import objects_in
 from tests.on_redis.inspector.inspected import Get
 from tests.on_redis.inspector.journals import answer, converse, pipe
 
@@ -240,7 +241,7 @@ def test_the_page_of_a_cold_content_says_where_it_is(
 
     page = get(f"{FD}1").text
 
-    [file] = [each for each in (tmp_path / "o").rglob("*") if each.is_file()]
+    [file] = objects_in(tmp_path / "o")
     assert rows(page) == rows(before)
     assert "Cold" not in before
     assert f"fdstore/triage/{file.name}" in page
