@@ -162,9 +162,9 @@ def parse_arguments(text: str, tool: str) -> dict[str, Any]:
     r"""Return the arguments that a person wrote as JSON, checked as those of a built-in tool are. Raises
     `InvalidArgument`.
 
-    >>> parse_arguments('{"n": 1,}', "deploy")
+    >>> parse_arguments('{"n" 1}', "deploy")
     Traceback (most recent call last):
-    fdstore.errors.base.InvalidArgument: arguments: this is not JSON: line 1, column 9: ...
+    fdstore.errors.base.InvalidArgument: arguments: this is not JSON: line 1, column 6: ...
     """
     try:
         found = json.loads(text, parse_constant=_no_constant)

@@ -193,11 +193,11 @@ def test_an_approval_runs_with_what_was_asked_unless_it_was_changed(
 def test_changed_arguments_are_checked_and_what_was_typed_stays(
     inspect: Inspect, get: Get, approving: Process
 ) -> None:
-    broken = '{"to": "staging",}'
+    broken = '{"to" "staging"}'
     refused = post(inspect, do="yes", arguments=broken, as_="ann")
 
     assert refused.status_code == 400
-    assert "this is not JSON: line 1, column 18" in Read(refused.text).text
+    assert "this is not JSON: line 1, column 7" in Read(refused.text).text
     assert "<details open>" in refused.text
     assert "&#34;staging&#34;,}" in refused.text
     assert 'value="ann"' in refused.text
