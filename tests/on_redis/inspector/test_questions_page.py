@@ -199,7 +199,7 @@ def test_changed_arguments_are_checked_and_what_was_typed_stays(
     assert refused.status_code == 400
     assert "this is not JSON: line 1, column 7" in Read(refused.text).text
     assert "<details open>" in refused.text
-    assert "&#34;staging&#34;,}" in refused.text
+    assert "&#34;to&#34; &#34;staging&#34;}" in refused.text
     assert 'value="ann"' in refused.text
     for wrong in ("[1]", '{"n": NaN}', '{"n": ' + "9" * 5000 + "}", "[" * 5000):
         assert post(inspect, do="yes", arguments=wrong, as_="ann").status_code == 400
