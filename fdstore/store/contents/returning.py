@@ -78,7 +78,10 @@ def _note_read(info: ContentInfo) -> Operation[None]:
     replies = yield Upkeep(
         [("MULTI",), ("SET", reads, 0, "EX", WITHIN_S, "NX"), ("INCR", reads), ("EXEC",)],
     )
-    if replies is None or replies[-1][1] % READS:
+    if replies is None:
+        return
+    _, *counted = replies[-1]
+    if not counted or counted[0] % READS:  # over a network that loses replies the count is not known
         return
     with suppress(FDStoreError, *UNREADABLE):
         if info.descriptor.bytes <= AT_ONCE_BYTES:
