@@ -20,9 +20,12 @@ class ColdModel(StoreModel):
     moved = 0
     """Contents that became cold in all examples."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.cold = Path(tempfile.mkdtemp(dir=self.folder))  # an example may end before the rule below
+
     @initialize()
     def use_cold(self) -> None:
-        self.cold = Path(tempfile.mkdtemp(dir=self.folder))
         cold_contents.use_cold(self.store, f"file://{self.cold}")
 
     @rule()
