@@ -130,7 +130,9 @@ class Timeline(Record, frozen=True, kw_only=True):
 
     @property
     def at(self) -> float:
-        return min(row.at for row in self.rows)
+        """Where the time axis begins. The times of records are cut to milliseconds, those of processes are
+        not: a first record may seem to be before the start of its process."""
+        return min(self._begins)
 
     def rows_on(self, axis: Axis, now_s: float) -> list[TimelineRow]:
         """Return the rows of the processes that lived at any time of the axis."""
@@ -139,7 +141,11 @@ class Timeline(Record, frozen=True, kw_only=True):
     def until(self, now_s: float) -> float:
         """Return where the time axis ends."""
         ends = [row.until for row in self.rows] + [span.until for row in self.rows for span in row.spans]
-        return max(*(now_s if end is None else end for end in ends), self.at + SHORTEST_S)
+        return max(*(now_s if end is None else end for end in ends), *self._begins, self.at + SHORTEST_S)
+
+    @property
+    def _begins(self) -> list[float]:
+        return [row.at for row in self.rows] + [span.at for row in self.rows for span in row.spans]
 
 
 def with_rows(processes: Sequence[ProcessRecord]) -> list[ProcessRecord]:
@@ -208,8 +214,8 @@ class Axis:
         return Box(f"{begin:.2f}%", f"{max(end - begin, 0):.2f}%")
 
     def shows(self, at: float, until: float) -> bool:
-        """Return whether any of a span is on the axis."""
-        return at <= self.until and until >= self.at
+        """Return whether any of a span is on the axis. What began after the page's time ends as it begins."""
+        return at <= self.until and max(at, until) >= self.at
 
     def ticks(self) -> list[tuple[str, str]]:
         """Return the marks of the axis: their places and their texts, counted from the beginning."""

@@ -44,6 +44,23 @@ def test_marks_are_offsets_from_the_start_also_in_a_part() -> None:
     assert (whole.ticks()[1][0], part.ticks()[0][0]) == ("16.67%", "0.00%")
 
 
+TIMES = st.floats(0.0, 2.0, allow_nan=False)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES, st.none() | TIMES), min_size=1, max_size=5), TIMES)
+def test_the_whole_axis_shows_every_span_whatever_the_clocks_say(
+    spans: list[tuple[float, float, float | None]], now: float
+) -> None:
+    """Records have whole milliseconds: one that follows a process's start at once may be before it."""
+    drawn = [call(NOW_S + at, None if took is None else NOW_S + at + took) for _, at, took in spans]
+    line = Timeline(
+        rows=tuple(row(NOW_S + at, None, span) for (at, _, _), span in zip(spans, drawn, strict=True))
+    )
+    axis = axis_of(line, NOW_S + now)
+
+    assert all(axis.shows(each.at, NOW_S + now if each.until is None else each.until) for each in drawn)
+
+
 def test_a_part_shows_what_lived_in_it_and_cuts_off_the_rest() -> None:
     part = axis_of(LINE, 1060.0, Window(since=10.0, until=20.5))
 
