@@ -136,18 +136,18 @@ def test_a_window_costs_two_round_trips_and_its_bytes_whatever_the_size(
         io.BytesIO(line * (size // len(line))), "x", errors="bytes" if kind == "bytes" else "strict"
     )
     afresh, middle = store.process("big"), made.bytes // 2
-    commands, sent = stats(execute)
+    before = stats(execute)
 
     (_, found), rounds = count_round_trips(
         store, byte_reading.read_bytes(afresh.handle, made.fd, middle, 10_000)
     )
 
-    after, sent_after = stats(execute)
+    after = stats(execute)
     assert (len(found), rounds) == (10_000, 2)
     assert cut_out(line * 400, middle % len(line), 10_000) == found
     two_pages = 2 * (65_536 if kind == "bytes" else 12_000)
-    assert sent_after - sent < 10_000 + two_pages + 16_000  # the replies to INFO included
-    assert sum(after.values()) - sum(commands.values()) < 700
+    assert after.sent - before.sent < 10_000 + two_pages + 16_000  # the replies to INFO included
+    assert sum(after.commands.values()) - sum(before.commands.values()) < 700
     if kind == "bytes":  # the metadata is known by now
         assert count_round_trips(store, byte_reading.read_bytes(afresh.handle, made.fd, 5, 5))[1] == 1
     index = execute("MEMORY", "USAGE", f"fdstore:{{big}}:big:{made.fd}:index") or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -32,35 +32,46 @@ class Log(io.RawIOBase):
         return block
 
 
-def stats(execute: Any) -> tuple[dict[str, int], int]:
-    """Return the number of calls of each command and the bytes that Redis has sent."""
-    commands = {
+class Stats(NamedTuple):
+    """What Redis says of itself: the calls of each command, and the bytes that it had sent before it said
+    so. `of_commands` and `of_stats` are the bytes of the two replies."""
+
+    commands: dict[str, int]
+    sent: int
+    of_commands: int
+    of_stats: int
+
+
+def stats(execute: Any) -> Stats:
+    commands, counters = execute("INFO", "commandstats"), execute("INFO", "stats")
+    called = {
         line.partition(":")[0].removeprefix("cmdstat_"): int(line.partition("calls=")[2].partition(",")[0])
-        for line in execute("INFO", "commandstats").decode().splitlines()
+        for line in commands.decode().splitlines()
         if line.startswith("cmdstat_")
     }
-    sent = execute("INFO", "stats").decode().partition("total_net_output_bytes:")[2].split()[0]
-    return commands, int(sent)
+    sent = counters.decode().partition("total_net_output_bytes:")[2].split()[0]
+    sizes = (len(b"$%d\r\n%b\r\n" % (len(each), each)) for each in (commands, counters))
+    return Stats(called, int(sent), *sizes)
 
 
 def calls(execute: Any) -> int:
     """Return how many commands Redis has run."""
-    return sum(stats(execute)[0].values())
+    return sum(stats(execute).commands.values())
 
 
 def cost_of(execute: Any, read: Callable[[], Slice]) -> tuple[Slice, dict[str, int], int]:
     """Return what `read` returns, and the commands and bytes that Redis needed for it.
 
     The replies to INFO are not counted. They are long, and differ between servers: they name every command
-    that the server was ever sent.
+    that the server was ever sent, with counts of as many digits as they have by then.
     """
-    before, sent_before = stats(execute)
+    before = stats(execute)
     found = read()
-    after, sent_after = stats(execute)
-    # the second INFO commandstats is counted in `after`, and its reply was sent by then
-    own = len(execute("INFO", "commandstats")) + len(execute("INFO", "stats")) + 40
-    calls = {name: after[name] - before.get(name, 0) for name in after if name != "info"}
-    return found, {name: n for name, n in calls.items() if n}, sent_after - sent_before - own
+    after = stats(execute)
+    # between the two counts: the reply that the first was in, and the one before the second
+    sent = after.sent - before.sent - before.of_stats - after.of_commands
+    calls = {name: n - before.commands.get(name, 0) for name, n in after.commands.items() if name != "info"}
+    return found, {name: n for name, n in calls.items() if n}, sent
 
 
 @pytest.mark.timeout(stretched(100))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -32,16 +33,19 @@ def damaged(tools: Toolset, code: str = "x", call_id: str | None = None) -> str:
 
 
 def bomb() -> bytes:
+    """A session of some KB that has 64 MB in it."""
     header = {"interpreter": "1", "prelude": "2", "functions": [], "feeds": 1, "own_feeds": []}
     head = msgspec.msgpack.encode(header | {"compressed": True})
     return b"fdpy1" + len(head).to_bytes(4, "big") + head + lzma.compress(bytes(64 << 20), preset=0)
 
 
-@pytest.mark.parametrize("session", [b"", b"fdpy1", b"fdpy1\0\0\0\5", b"\xff" * 999, bomb()])
-def test_a_damaged_session_is_said_to_be_damaged(tools: Toolset, execute: Any, session: bytes) -> None:
+@pytest.mark.parametrize("session", [b"", b"fdpy1", b"fdpy1\0\0\0\5", b"\xff" * 999, bomb])
+def test_a_damaged_session_is_said_to_be_damaged(
+    tools: Toolset, execute: Any, session: bytes | Callable[[], bytes]
+) -> None:
     tools.call("run_python", {"code": "x = 1"})
     version = json.loads(execute("HGET", KEY, "head"))["session"]
-    execute("HSET", KEY, f"{version}/0", session)
+    execute("HSET", KEY, f"{version}/0", session() if callable(session) else session)
 
     error = damaged(tools)
 

@@ -12,12 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-TREES = [
-    ast.parse(path.read_text())
-    for part in ("fdstore", "workers")
-    for path in (ROOT / part).rglob("*.py")
-    if "bench" not in path.parts
-]
 IN_FUNCTIONS = {"msgspec.convert", "msgspec.json.decode", "msgspec.msgpack.decode"}
 PREPARING = {"prepare", "Hash", "msgspec.json.Decoder", "msgspec.msgpack.Decoder"}
 
@@ -37,14 +31,20 @@ def names(node: ast.AST, cls: str) -> set[str]:
 
 
 def test_every_struct_that_functions_decode_is_prepared() -> None:
+    trees = [
+        ast.parse(path.read_text())
+        for part in ("fdstore", "workers")
+        for path in (ROOT / part).rglob("*.py")
+        if "bench" not in path.parts
+    ]
     structs = {
         node.name
-        for tree in TREES
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and "Struct" in "".join(map(ast.unparse, node.bases))
     }
     decoded, prepared = set(), set()
-    for tree in TREES:
+    for tree in trees:
         for call, cls, in_function in calls(tree):
             named = [each.value for each in call.keywords if each.arg == "type"] + call.args[1:2]
             function = ast.unparse(call.func)
