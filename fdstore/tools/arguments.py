@@ -74,7 +74,7 @@ Units = (
         Mode,
         msgspec.Meta(
             description="Unit of start and count.",
-            extra_json_schema={"type": "string", "default": "page"},
+            extra_json_schema={"default": "page"},
         ),
     ]
     | msgspec.UnsetType
@@ -96,7 +96,7 @@ def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]
     definitions = schema.get("$defs", {})
     root = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     hidden = arguments.hidden(context) if issubclass(arguments, Arguments) else frozenset()
-    root["properties"] = {k: v for k, v in root.get("properties", {}).items() if k not in hidden}
+    root["properties"] = {k: _typed(v) for k, v in root.get("properties", {}).items() if k not in hidden}
     root.setdefault("required", [])
     root.pop("title", None)
     root["type"] = "object"
@@ -104,6 +104,12 @@ def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]
     if definitions:
         root["$defs"] = {name: _untitled(found) for name, found in definitions.items()}
     return dict(root)
+
+
+def _typed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field; that of a choice of words with its type, which msgspec leaves out."""
+    is_words = all(isinstance(word, str) for word in schema.get("enum", [0]))
+    return {"type": "string", **schema} if is_words else schema
 
 
 BOUNDS = ("minimum", "maximum")
@@ -298,6 +304,5 @@ WriteMode = Annotated[
     Literal["write", "append"],
     msgspec.Meta(
         description='"append" adds to the end of the file.',
-        extra_json_schema={"type": "string"},
     ),
 ]
