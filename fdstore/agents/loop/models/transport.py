@@ -25,6 +25,9 @@ UNCLEAR = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
 
 JSON = "application/json"
+MAX_ANSWER_BYTES = 64 << 20
+"""The largest answer that is one JSON document, unpacked. No model answers so much; who sends more is not
+read to the end."""
 _OF_THE_BODY = ("content-type", "content-length", "content-encoding", "transfer-encoding")
 
 EventsOf = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
@@ -72,9 +75,15 @@ class ModelTransport(GuardedTransport):
         return response
 
     async def _streamed(self, response: httpx2.Response) -> httpx2.Response | None:
-        """Return an answer that is one JSON document as a stream of events; None if it is not an answer."""
+        """Return an answer that is one JSON document as a stream of events; None if it is not an answer, or
+        too long for one."""
+        document = bytearray()
+        async for piece in response.aiter_bytes():
+            document += piece
+            if len(document) > MAX_ANSWER_BYTES:
+                return None
         try:
-            body = msgspec.json.decode(await response.aread(), type=dict[str, Any])
+            body = msgspec.json.decode(document, type=dict[str, Any])
             events = [_written(each) for each in self._events_of(body)]
         except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
             return None
