@@ -20,3 +20,21 @@ def prepare(*kinds: Any) -> None:
     with _lock:
         for kind in kinds:
             msgspec.json.Decoder(kind)
+
+
+def without_absent(struct: msgspec.Struct) -> dict[str, Any]:
+    """Return a Struct's fields for an encoder, without unset ones and those that are None by default and are
+    None.
+
+    >>> without_absent(fdstore.TreeLimits(tree_fds=5, retention_days=1))["tree_fds"]
+    5
+    """
+    names, defaults = struct.__struct_encode_fields__, struct.__struct_defaults__
+    found = {}
+    # those without a default are first, or have a marker
+    absent = {name for name, default in zip(names[::-1], defaults[::-1], strict=False) if default is None}
+    for name, encoded in zip(struct.__struct_fields__, names, strict=True):
+        value = getattr(struct, name)
+        if value is not msgspec.UNSET and (value is not None or encoded not in absent):
+            found[encoded] = without_absent(value) if isinstance(value, msgspec.Struct) else value
+    return found

@@ -23,7 +23,7 @@ from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
 from fdstore.agents.loop.program_limits import Limits
 from fdstore.errors import InvalidArgument, InvalidProgram, NewerFormat, quoted
 from fdstore.model.model_servers import ModelServer
-from fdstore.model.msgspec_types import prepare
+from fdstore.model.msgspec_types import prepare, without_absent
 from fdstore.model.records import ModelPrice, TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.people_config import PeopleSection
@@ -153,8 +153,10 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def json(self) -> str:
-        """This bundle as one JSON document; `from_json` returns an equal one, order included."""
-        return msgspec.json.encode({"root": self.root, "programs": self.programs}).decode()
+        """This bundle as one JSON document; `from_json` returns an equal one, order included. Defaults are
+        written out, so that a worker of another version has the same, but for those that are None."""
+        programs = {name: without_absent(program) for name, program in self.programs.items()}
+        return msgspec.json.encode({"root": self.root, "programs": programs}).decode()
 
     @cached_property
     def digest(self) -> str:

@@ -23,7 +23,6 @@ from fdstore.store.processes import leases, processes
 from fdstore.testing import Turn, call, say, turn
 from fdstore.wire._sync.runner import Runner
 from tests.on_redis.running_agents import SMALL, Agents, AgentsOf, Crashed, CrashingStore, ran, running, tool
-from tests.servers import version_of
 from tests.stored_keys import Stored, check_keys
 
 Execute = Callable[..., Any]
@@ -478,6 +477,8 @@ def test_waiting_agents_hold_no_slot_and_cost_little(
 
     sizes: dict[str, int] = {}
     for key in execute("KEYS", "fdstore:{waiting-*"):
+        if execute("TTL", key) >= 0:
+            continue  # a reply, in case it was lost: gone before a person has read the question
         tree = key.decode().partition("{")[2].partition("}")[0]
         sizes[tree] = sizes.get(tree, 0) + execute("MEMORY", "USAGE", key, "SAMPLES", 0)
     print(
@@ -485,8 +486,7 @@ def test_waiting_agents_hold_no_slot_and_cost_little(
     )
 
     assert len(sizes) == len(store.questions()) == count
-    # the lists and hashes of Redis 6.2 take a sixth more
-    assert max(sizes.values()) <= (6 if version_of(execute) >= (7,) else 8) * 1024, sizes
+    assert max(sizes.values()) <= 6 * 1024, sizes
     leases_of = [execute("ZCARD", f"fdstore:{{{tree}}}:leases") for tree in sizes]
     assert leases_of == [1] * count  # until the time of its question is over
     members = [member for tree in sizes for member in store.tree(tree).members]

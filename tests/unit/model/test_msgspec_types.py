@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fdstore.model.msgspec_types import without_absent
 from tests.waiting import PATIENCE_S
 
 MEETS_TYPES = """
@@ -68,3 +73,39 @@ def test_every_type_that_threads_decode_is_prepared_beforehand(tmp_path: Path) -
     )
 
     assert (done.stderr, done.stdout) == ("", "['Unknown']\n")
+
+
+class Plain(msgspec.Struct, kw_only=True):
+    first: int
+    set: int | None = 8
+    mode: str = "a"
+
+
+class Mixed(Plain, kw_only=True, rename="camel"):
+    needed_too: int | None
+    left_out: int | None = None
+    inner_one: Plain | None = None
+    unset: int | msgspec.UnsetType = msgspec.UNSET
+
+
+@given(st.data())
+def test_what_is_absent_by_default_is_left_out_and_comes_back(data: st.DataObject) -> None:
+    plain = st.builds(Plain, first=st.integers(0, 9), set=st.none() | st.integers(0, 9))
+    numbers = st.none() | st.integers(0, 9)
+    made = data.draw(
+        st.builds(
+            Mixed,
+            first=st.integers(0, 9),
+            set=numbers,
+            needed_too=numbers,
+            left_out=numbers,
+            inner_one=st.none() | plain,
+            unset=st.just(msgspec.UNSET) | st.integers(0, 9),
+        )
+    )
+    written = without_absent(made)
+
+    assert msgspec.json.decode(msgspec.json.encode(written), type=Mixed) == made
+    assert [name for name, value in written.items() if value is None] == [
+        name for name, value in (("set", made.set), ("neededToo", made.needed_too)) if value is None
+    ]
