@@ -142,7 +142,8 @@ class FdstoreRunner:
         return output if shown is None else shown.content
 
     def _store_error(self, tool: str, error: ToolError) -> Operation[ToolError]:
-        return ToolError((yield from self._store(tool, error.content)))
+        shown = yield from self._store(tool, error.content)
+        return ToolError(shown if isinstance(shown, str) else _texts(shown))
 
     def _call(self, name: str, given: Any) -> Operation[Any]:
         """Run one of our tools."""
@@ -150,6 +151,14 @@ class FdstoreRunner:
         if result.is_error:
             raise ToolError(result.content)
         return result.content
+
+
+def _texts(content: Sequence[Any]) -> list[Any]:
+    """Return the texts of a failed call, for an API that takes nothing else in an error: it would refuse the
+    whole request. What is left out is named."""
+    others = [str(block["type"]) for block in content if block["type"] != "text"]
+    note = {"type": "text", "text": f"(An error can only be text; left out: {', '.join(others)}.)"}
+    return [*(block for block in content if block["type"] == "text"), *([note] if others else [])]
 
 
 class _Definition:

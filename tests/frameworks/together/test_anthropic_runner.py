@@ -126,7 +126,9 @@ def test_images_and_errors_stay_and_short_results_are_untouched(
     assert '<fd_result fd="fd:2" ' in looked.text
     assert failed.is_error
     assert failed.text.startswith('<fd_result fd="fd:3" ')
-    assert blocks[1]["content"][-1] == image
+    # the API takes only text in an error
+    assert {block["type"] for block in blocks[1]["content"]} == {"text"}
+    assert blocks[1]["content"][-1]["text"] == "(An error can only be text; left out: image.)"
     assert crashed.is_error
     assert crashed.text == "ValueError('no such day')"
 
