@@ -10,11 +10,13 @@ import atexit
 import contextlib
 import functools
 import gc
+import importlib
 import inspect
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -67,15 +69,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Collect without the garbage collector, which would visit thousands of modules and tests over and over,
     and exempt them from then on."""
     gc.disable()
     try:
+        _begin_with_a_part(session.config)
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _begin_with_a_part(config: pytest.Config) -> None:
+    """In one of several processes, import a part of the tests first, each process another one: in a new clone
+    they would else all compile the same module at the same time. What fails is told when it is collected."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None:
+        return
+    found: set[Path] = set()
+    for name in config.args:
+        path = config.rootpath / name.partition("::")[0]
+        found.update(path.rglob("test_*.py") if path.is_dir() else [path])
+    for path in sorted(found)[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 
 
 # for extension modules that count what is left at exit
