@@ -92,6 +92,7 @@ def check(folder: Path, sources: Mapping[str, str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough("a type checker of its own; `make lint` has the types too")
 def test_a_strict_type_checker_accepts_right_calls_and_rejects_wrong_ones(tmp_path: Path) -> None:
     check(tmp_path, {"use.py": USE})
 

@@ -82,6 +82,7 @@ def test_bash_completes_verbs_options_processes_and_descriptors(command, proc, t
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.thorough("a shell of its own for each name")
 def test_bash_completes_names_and_runs_nothing_in_them(command, proc, tmp_path):
     for key in ("notes/plan=1.md", "notes/to do's.md", "漢字", "$(touch owned)", "hidden\u202eame"):
         proc.put(key, "x")

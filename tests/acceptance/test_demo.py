@@ -9,6 +9,7 @@ import pytest
 from tests.thorough import thorough
 
 
+@pytest.mark.thorough("a killed worker is tested with other programs")
 @pytest.mark.parametrize("options", [[], *thorough("the demo, by another API", ["--provider", "openai"])])
 def test_a_killed_process_of_the_worker_costs_the_program_of_the_second_act_no_answer(fresh, options):
     text = "".join(f"src/{number}.py:{number}:def f{number}():\n" for number in range(8000))

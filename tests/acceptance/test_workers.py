@@ -17,6 +17,7 @@ from fdstore.local.worker_environment import Surroundings
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command
 from tests.conftest import is_running
+from tests.thorough import thorough
 
 CHILD = """
 [model]
@@ -270,11 +271,14 @@ def command_without_agents_extra(make_command, tmp_path: Path) -> Command:
     "words",
     [
         ["worker"],
-        ["up"],
-        ["demo", "-o", "out"],
         ["run", "parent.toml", "-p", "go"],
-        ["run", "parent.toml", "-p", "go", "--detach"],
-        ["resume", "triage"],
+        *thorough(
+            "other verbs",
+            ["up"],
+            ["demo", "-o", "out"],
+            ["run", "parent.toml", "-p", "go", "--detach"],
+            ["resume", "triage"],
+        ),
     ],
     ids=lambda words: words[0],
 )

@@ -52,6 +52,7 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path):
     assert "NOPERM" not in (tmp_path / "fdstore.log").read_text() + (tmp_path / "acme.log").read_text()
 
 
+@pytest.mark.thorough("each server of this machine")
 def test_a_worker_logged_in_as_the_worker_user_runs_an_agent_and_is_listed_as_alive(
     deployed, tmp_path, monkeypatch
 ):

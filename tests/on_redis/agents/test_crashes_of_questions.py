@@ -24,6 +24,7 @@ from fdstore.testing import Reply, Request, call, say, turn
 from tests.on_redis.running_agents import Agents, Crashed, CrashingStore, ran, running, tool
 from tests.round_trips import killed_after
 from tests.stored_keys import Stored, check_keys
+from tests.thorough import thorough
 
 Execute = Callable[..., Any]
 
@@ -156,7 +157,7 @@ def check_every_crash(agents: Agents, execute: Execute, lives: Lives) -> tuple[d
     return expected, requests
 
 
-@pytest.mark.parametrize("on_timeout", ["deny", "fail"])
+@pytest.mark.parametrize("on_timeout", ["deny", *thorough("the other end", "fail")])
 @pytest.mark.parametrize("asks", ["calls", "code"])
 def test_what_follows_the_time_of_a_question_is_the_same_wherever_a_worker_dies(
     store: Store, execute: Execute, tmp_path: Path, on_timeout: Any, asks: str
@@ -175,6 +176,7 @@ def test_what_follows_the_time_of_a_question_is_the_same_wherever_a_worker_dies(
     assert points > 10
 
 
+@pytest.mark.thorough("other moments of a crash")
 def test_what_no_code_waits_for_is_withdrawn_wherever_a_worker_or_the_client_of_a_person_dies(
     store: Store, execute: Execute, tmp_path: Path
 ) -> None:

@@ -352,6 +352,7 @@ def test_a_long_text_has_a_row_for_each_line(proc: fdstore.Process) -> None:
     assert proc.read(count.fd).text == f"n,last,text\n30000,30000,{min(lines)}\n"
 
 
+@pytest.mark.thorough("its size takes long")
 def test_a_query_that_needs_more_memory_writes_to_its_directory(
     proc: fdstore.Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,6 +147,7 @@ def test_two_versions_follow_one_stream_at_the_same_time(store: Store, redis_url
     ours.end()
 
 
+@pytest.mark.thorough("their stores are tested with each other")
 @pytest.mark.parametrize(
     ("of_worker", "of_client"),
     [(sys.executable, PYTHON), *thorough("the other direction", (PYTHON, sys.executable))],

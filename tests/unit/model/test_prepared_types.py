@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 IN_FUNCTIONS = {"msgspec.convert", "msgspec.json.decode", "msgspec.msgpack.decode"}
 PREPARING = {"prepare", "Hash", "msgspec.json.Decoder", "msgspec.msgpack.Decoder"}
+LAST_WORDS = {each.rpartition(".")[2] for each in IN_FUNCTIONS | PREPARING}
 
 
 def calls(node: ast.AST, cls: str = "", *, in_function: bool = False) -> Iterator[tuple[ast.Call, str, bool]]:
@@ -46,6 +47,8 @@ def test_every_struct_that_functions_decode_is_prepared() -> None:
     decoded, prepared = set(), set()
     for tree in trees:
         for call, cls, in_function in calls(tree):
+            if getattr(call.func, "attr", getattr(call.func, "id", "")) not in LAST_WORDS:
+                continue  # nothing of it needs to be written out, which takes time
             named = [each.value for each in call.keywords if each.arg == "type"] + call.args[1:2]
             function = ast.unparse(call.func)
             if in_function and function in IN_FUNCTIONS and named:

@@ -100,6 +100,7 @@ def test_a_body_that_is_not_a_json_object_is_refused_and_the_connection_lives_on
         connection.close()
 
 
+@pytest.mark.thorough("its number takes long")
 def test_several_hundred_agents_can_ask_concurrently() -> None:
     together = threading.Barrier(300)
 

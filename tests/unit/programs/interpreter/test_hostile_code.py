@@ -16,6 +16,7 @@ from fdstore.programs.interpreter.failures import FailedCode, _explain, _lines_o
 from fdstore.programs.interpreter.rewrite import rewrite
 from fdstore.programs.python_call import MAX_CODE_BYTES, check_size
 from fdstore.text.similar_names import similar_names
+from tests.thorough import thorough
 from tests.unit.programs.interpreter.host import failure, value
 
 CATALOGUE = Catalogue(read_tools("docs", [{"name": "find", "inputSchema": {"type": "object"}}], ("*",)))
@@ -59,6 +60,8 @@ HOSTILE = {
     "names of servers": lambda size: "f(docs,docs=docs);" * (size // 18),
 }
 
+SOME = list(HOSTILE)[::3]
+
 
 def read_all(code: str) -> None:
     """Do all that the host does with code beside feeding it."""
@@ -83,7 +86,9 @@ def processor_s(work: Callable[[], object], enough: float = 0.0) -> float:
     return min(taken)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [*SOME, *thorough("other shapes", *(name for name in HOSTILE if name not in SOME))]
+)
 def test_eight_times_the_code_takes_the_host_no_more_than_eight_times_as_long(name: str) -> None:
     small, large = HOSTILE[name](MAX_CODE_BYTES // 8), HOSTILE[name](MAX_CODE_BYTES)
 
