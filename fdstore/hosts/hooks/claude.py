@@ -25,7 +25,8 @@ from fdstore.hosts.hooks.output import (
     text_blocks,
     text_field,
 )
-from fdstore.hosts.hooks.own_tools import READING_TOOLS, is_own_tool
+from fdstore.hosts.hooks.own_tools import is_own_tool
+from fdstore.tools.tool_names import READING_NAMES
 
 TEXTS = {"Bash": "stdout", "BashOutput": "stdout", "Grep": "content", "WebFetch": "result"}
 """Tool -> the field of its output with the text that the model sees."""
@@ -45,7 +46,7 @@ KEPT_IN_FILE = re.compile(
 PLUGIN_TOOL = "mcp__plugin_fdstore_fdstore__"
 """The prefix of Claude Code for the names of the tools of the plugin's server."""
 
-PLUGIN_READING_TOOLS = tuple(PLUGIN_TOOL + tool for tool in READING_TOOLS)
+PLUGIN_READING_TOOLS = tuple(PLUGIN_TOOL + tool for tool in READING_NAMES)
 
 
 def permission_of(event: Event) -> Answer | None:

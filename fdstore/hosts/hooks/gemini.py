@@ -40,7 +40,8 @@ def output_of(event: Event, limit: int) -> ToolOutput | None:
         return None
     context, response = event.get("mcp_context"), event.get("tool_response")
     names = context if isinstance(context, dict) else {}
-    if is_own_tool(tool) or is_own_tool(text_field(names, "tool_name")) or not isinstance(response, dict):
+    of_server = f"mcp_{text_field(names, 'server_name')}_{text_field(names, 'tool_name')}"
+    if is_own_tool(tool) or is_own_tool(of_server) or not isinstance(response, dict):
         return None
     value = _value_of(response.get("llmContent"), limit)
     if value is None or not is_long(value, limit):

@@ -11,7 +11,7 @@ from typing import Any
 
 from fdstore.errors import InvalidArgument
 from fdstore.hosts.hooks.install.launch import Launch, is_ours
-from fdstore.hosts.hooks.own_tools import READING_TOOLS
+from fdstore.tools.tool_names import READING_NAMES
 
 EVENTS = {"claude": "PostToolUse", "gemini": "AfterTool"}
 
@@ -22,8 +22,8 @@ MATCHERS = {
 """Host -> its tools whose outputs may be long. A program is started for each call of them."""
 
 READING = {
-    "claude": ("permissions", "allow", [f"mcp__fdstore__{tool}" for tool in READING_TOOLS]),
-    "gemini": ("tools", "allowed", [f"mcp_fdstore_{tool}" for tool in READING_TOOLS]),
+    "claude": ("permissions", "allow", [f"mcp__fdstore__{tool}" for tool in READING_NAMES]),
+    "gemini": ("tools", "allowed", [f"mcp_fdstore_{tool}" for tool in READING_NAMES]),
 }
 """Host -> where it lists what runs without a question, and the names of our reading tools there. A model that
 cannot read an output which was replaced has less than without the hook."""

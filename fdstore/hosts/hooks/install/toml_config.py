@@ -7,7 +7,7 @@ import tomllib
 
 from fdstore.errors import InvalidArgument
 from fdstore.hosts.hooks.install.launch import Launch
-from fdstore.hosts.hooks.own_tools import READING_TOOLS
+from fdstore.tools.tool_names import READING_NAMES
 
 BEGIN = "# >>> fdstore: `fdstore hook install codex --undo` removes this part\n"
 END = "# <<< fdstore\n"
@@ -42,7 +42,7 @@ def with_hook(text: str, launch: Launch) -> str:
         if launch.environment:
             pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in launch.environment.items())
             part.append(f"env = {{ {pairs} }}")
-        for tool in READING_TOOLS:
+        for tool in READING_NAMES:
             part += ["", f"[mcp_servers.fdstore.tools.{tool}]", 'approval_mode = "approve"']
     between = "\n" if text and not text.endswith("\n") else ""
     changed = f"{text}{between}{BEGIN}{chr(10).join(part)}\n{END}"
