@@ -13,8 +13,10 @@ import httpx2
 import pytest
 import redis
 
+from fdstore.hosts.gateway.tool_list import CODE_TOOLS
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.process_names import process_name_of
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.acceptance.conftest import peak_bytes
 from tests.acceptance.host import Host
 from tests.conftest import is_running
@@ -223,7 +225,7 @@ def listed_tools(command, *options):
 
 
 def test_the_host_sees_no_tools_of_ours_or_those_that_read_or_all(command):
-    reading = {"read_fd": True, "search_fd": True, "list_fds": True}
+    reading = dict.fromkeys(READING_TOOLS, True)
 
     assert listed_tools(command, "--tools", "none") == {}
     assert listed_tools(command) == listed_tools(command, "--tools", "read") == reading
@@ -240,12 +242,11 @@ def test_with_code_a_program_calls_the_servers_tools(command):
         return [tool["name"] for tool in found[1]["tools"]], found[2]["content"][0]["text"]
 
     allowed = ["--name", "logs", "--code-allow", "logs.lines"]
-    ours = ["read_fd", "search_fd", "list_fds", "run_python", "find_tools"]
     names, shown = answers("--code", *allowed)
-    assert names == ["echo", "lines", *ours]
+    assert names == ["echo", "lines", *READING_TOOLS, *CODE_TOOLS]
     assert "\n7\n" in shown
     names, shown = answers("--code", "only", "--name", "logs")
-    assert names == ours[3:]
+    assert names == [*CODE_TOOLS]
     assert "--code-allow logs.lines" in shown
 
 
@@ -271,7 +272,7 @@ def test_all_servers_of_a_configuration_are_one_for_the_host_and_its_programs(co
         with command.start(*start) as gateway:
             host = Host(gateway)
 
-            assert host.tools() == ["run_python", "find_tools"]
+            assert host.tools() == [*CODE_TOOLS]
             assert "'ann'" in host.call("run_python", code="await my_code.name()")
             assert "\n5000\n" in host.call("run_python", code="len((await docs.lines()).splitlines())")
             gateway.stdin.close()

@@ -10,6 +10,7 @@ import pytest
 
 from fdstore.hosts.mcp.access import DEFAULT_PERMISSIONS, tools_of
 from fdstore.store.process_names import process_name_of
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.acceptance.host import Host
 from tests.children import Child
 from tests.conftest import interpreters_of, is_running
@@ -124,7 +125,7 @@ def test_code_runs_over_the_texts_and_a_host_cancels_it(command):
         second = host.call("run_python", code="kept")
         server.communicate(timeout=PATIENCE_S)
 
-    assert tools == ["read_fd", "search_fd", "list_fds", "run_python"]
+    assert tools == [*READING_TOOLS, "run_python"]
     assert [shown.splitlines()[1] for shown in (first, second)] == ["2", "2"]
     assert server.returncode == 0
     assert command("python", "build", "-c", "kept + 1").out == "3\n"

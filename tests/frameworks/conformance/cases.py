@@ -12,6 +12,7 @@ import fdstore
 import fdstore.aio
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.frameworks.conformance.driver import Call, Driver, Function, Ran
 
 CASES: dict[str, Case] = {}
@@ -370,7 +371,7 @@ async def _they_come_in_no_other_thread(world: World) -> None:
 
 def offering(ran: Ran) -> list[bool]:
     """Return of each request whether it has our tools, and the instructions with them."""
-    found = [{"read_fd", "search_fd", "list_fds"} <= {*each.tools} for each in ran.requests]
+    found = [{*READING_TOOLS} <= {*each.tools} for each in ran.requests]
     assert found == ["read_fd" in each.tools for each in ran.requests]
     assert found == ["# Large texts" in each.system for each in ran.requests]
     assert all("count" in each.tools for each in ran.requests)

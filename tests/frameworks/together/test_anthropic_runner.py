@@ -16,6 +16,7 @@ from fdstore.integrations.anthropic_memory import MemoryTool
 from fdstore.integrations.anthropic_runner import FdstoreRunner
 from fdstore.testing import ScriptedModel, call, say
 from fdstore.testing.requests import Request
+from fdstore.tools.catalogue import READING_TOOLS
 
 PARAMS: Any = {"model": "any", "max_tokens": 1000}
 
@@ -84,7 +85,7 @@ def test_a_long_result_is_shown_as_its_descriptor_and_read_back_exactly(
     assert refused.text.startswith('<fd_error type="not_found"')
     assert "line 2500 of" not in str(last.messages)
     assert 'source="user_input"' in str(last.messages[0])
-    assert set(last.tools) == {tool.name, "read_fd", "search_fd", "list_fds"}
+    assert set(last.tools) == {tool.name, *READING_TOOLS}
     assert store.process("chat-7").read("fd:2", read_all=True).text == log_text
 
 

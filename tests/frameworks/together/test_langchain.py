@@ -20,6 +20,7 @@ import fdstore
 from fdstore.client import Store
 from fdstore.errors import InvalidArgument
 from fdstore.integrations.langchain import FdstoreMiddleware
+from fdstore.tools.catalogue import READING_TOOLS
 from tests import examples
 from tests.frameworks.conformance.langchain import ScriptedChat
 
@@ -69,7 +70,7 @@ def test_the_tools_are_offered_and_the_system_message_explains_them(store: Store
     run(agent, "Hello")
 
     [[system, user]] = model.requests
-    assert {each.name for each in model.offered} == {"read_log", "read_fd", "search_fd", "list_fds"}
+    assert {each.name for each in model.offered} == {"read_log", *READING_TOOLS}
     assert system.text.startswith("Be brief.")
     assert "search_fd" in system.text
     assert user.text == "Hello"

@@ -25,6 +25,7 @@ from pydantic_ai_harness.tool_output_limits import ToolOutputLimits
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.pydantic_ai import FdstoreCapability, FdstoreOverflowStore
+from fdstore.tools.catalogue import READING_TOOLS
 
 
 class Script:
@@ -90,7 +91,7 @@ def test_the_tools_are_offered_with_their_instructions(store: Store) -> None:
     agent.run_sync("Hello")
 
     [info] = script.infos
-    assert {tool.name for tool in info.function_tools} == {"read_fd", "search_fd", "list_fds"}
+    assert {tool.name for tool in info.function_tools} == {*READING_TOOLS}
     assert "Be brief." in str(info.instructions)
     assert "search_fd" in str(info.instructions)
     assert script.prompts[0].content == "Hello"

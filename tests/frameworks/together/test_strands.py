@@ -19,6 +19,7 @@ from strands.vended_plugins.context_offloader import ContextOffloader
 import fdstore
 from fdstore.client import Store
 from fdstore.integrations.strands import FdstorePlugin, FdstoreStorage
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.frameworks.conformance.driver import Call
 from tests.frameworks.conformance.strands import Scripted
 
@@ -72,7 +73,7 @@ def test_the_tools_are_offered_and_the_system_prompt_explains_them(store: Store)
     agent("Hello")
 
     [request] = model.requests
-    assert {spec["name"] for spec in request["tools"]} == {"read_fd", "search_fd", "list_fds"}
+    assert {spec["name"] for spec in request["tools"]} == {*READING_TOOLS}
     assert str(request["system"]).index("Be brief.") < str(request["system"]).index("search_fd")
     assert agent.system_prompt == "Be brief."
     assert agent.messages[0]["content"] == [{"text": "Hello"}]

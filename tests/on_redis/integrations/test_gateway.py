@@ -20,6 +20,7 @@ from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.relay import Relay
 from fdstore.hosts.gateway.upstream import UpstreamProcess
 from fdstore.local.redis_server import PrivateServer
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.conftest import is_running
 from tests.on_redis.integrations.hosts import PROJECT, PipedHost
 from tests.outages import SilentServer
@@ -40,7 +41,7 @@ class Host(PipedHost):
         super().__init__(lambda **fds: Relay(self.server, descriptors, grace_s=grace_s, **fds))
 
 
-TOOLS = ["echo", "lines", "read_fd", "search_fd", "list_fds"]
+TOOLS = ["echo", "lines", *READING_TOOLS]
 
 
 @pytest.fixture
@@ -68,9 +69,7 @@ def host(make_host: Callable[..., Host]) -> Host:
 
 def test_a_long_result_is_a_descriptor_that_the_model_reads(host: Host, store: Store) -> None:
     host.send("tools/list")
-    assert [tool["name"] for tool in host.read()["result"]["tools"]] == [
-        *("echo", "lines", "read_fd", "search_fd", "list_fds")
-    ]
+    assert [tool["name"] for tool in host.read()["result"]["tools"]] == TOOLS
 
     shown = host.text("lines", count=5000)
 

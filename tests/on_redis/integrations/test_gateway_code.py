@@ -11,12 +11,13 @@ import pytest
 from fdstore.client import Store
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.options import GatewayOptions
+from fdstore.hosts.gateway.tool_list import CODE_TOOLS
 from fdstore.inspector.reading.conversation import conversation
 from fdstore.local.redis_server import PrivateServer
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.on_redis.integrations.hosts import CodeHost, printed
 
-READING = ["read_fd", "search_fd", "list_fds"]
-CODE = ["run_python", "find_tools"]
+OURS = [*READING_TOOLS, *CODE_TOOLS]
 
 
 @pytest.fixture
@@ -40,15 +41,15 @@ def host(make_host: Callable[..., CodeHost]) -> CodeHost:
 def test_the_host_sees_our_two_tools_beside_those_of_the_server(host: CodeHost) -> None:
     names = host.list_tools()
 
-    assert names[10:15] == READING + CODE  # at the end of the first page
+    assert names[10 : 10 + len(OURS)] == OURS  # at the end of the first page
     assert "get-rows" in names
-    assert len(set(names)) == len(names) > 15
+    assert len(set(names)) == len(names) > 10 + len(OURS)
 
 
 def test_with_only_the_host_sees_none_of_the_servers_tools(make_host: Callable[..., CodeHost]) -> None:
     host = make_host(code="only", tools="read")
 
-    assert host.list_tools() == READING + CODE
+    assert host.list_tools() == OURS
     assert host.run("await server.echo(text='hi')") == "'hi'"
 
 

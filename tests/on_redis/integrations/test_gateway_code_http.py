@@ -15,6 +15,8 @@ from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.http_relay import HttpRelay
 from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.sse import EventSplitter, data_of
+from fdstore.hosts.gateway.tool_list import CODE_TOOLS
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.mcp_http_upstream import NEWEST, Upstream, served
 from tests.on_redis.integrations.hosts import PROJECT, printed
 from tests.waiting import PATIENCE_S
@@ -63,10 +65,7 @@ def test_a_host_by_http_sees_our_two_tools(url: str) -> None:
 
     tools = httpx2.post(url, json=listing, headers=BOTH).json()["result"]["tools"]
 
-    assert [tool["name"] for tool in tools] == [
-        *TOOLS,
-        *("read_fd", "search_fd", "list_fds", "run_python", "find_tools"),
-    ]
+    assert [tool["name"] for tool in tools] == [*TOOLS, *READING_TOOLS, *CODE_TOOLS]
 
 
 def test_a_program_calls_the_server_as_its_client_does(url: str, upstream: Upstream) -> None:

@@ -15,7 +15,9 @@ from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.paged_list import LISTS, MAX_PAGES
 from fdstore.hosts.gateway.server_config import ServerStart
 from fdstore.hosts.gateway.server_group import ServerGroup
+from fdstore.hosts.gateway.tool_list import CODE_TOOLS
 from fdstore.hosts.gateway.upstream import UpstreamProcess
+from fdstore.tools.catalogue import READING_TOOLS
 from tests.on_redis.integrations.hosts import CodeHost, printed
 from tests.waiting import wait_until
 
@@ -76,7 +78,7 @@ def test_a_list_without_an_end_reaches_the_host_with_those_of_the_others(
     names = host.listed(method)
 
     pages = {"same": 1, "empty": 1, "circle": 3, "new": MAX_PAGES}[how]
-    ours = ["read_fd", "search_fd", "list_fds", "run_python", "find_tools"] if method == "tools/list" else []
+    ours = [*READING_TOOLS, *CODE_TOOLS] if method == "tools/list" else []
     assert len(names) == pages + 1 + len(ours)
     assert names[pages + 1 :] == ours
     assert [said for said in host.group_said if said.startswith(f"{method} of the MCP server {how}: ")]

@@ -27,6 +27,7 @@ def test_tools_are_listed_by_position_those_on_descriptors_first() -> None:
 
 def test_what_is_offered_for_reading_changes_nothing_that_is_stored() -> None:
     assert READING_TOOLS[:2] == ("read_fd", "search_fd")
+    assert "list_fds" in READING_TOOLS
     assert {BUILT_IN[name].effect for name in READING_TOOLS} == {"reads"}
 
 

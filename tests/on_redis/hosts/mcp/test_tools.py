@@ -21,7 +21,7 @@ from fdstore.hosts.mcp.tool_list import HostTool
 from fdstore.hosts.mcp.toolsets import ToolOptions
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.tokens import PERMISSIONS
-from fdstore.tools.catalogue import BUILT_IN
+from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
 from tests.elements import elements, only
 from tests.on_redis.hosts.mcp.sessions import ERAS, call_all, talk, text_of, toolsets_at
 from tests.outages import SilentServer
@@ -188,7 +188,7 @@ def test_without_the_permission_to_write_nothing_can_be_made(redis_url: str, pro
 
     names, errors = talk(redis_url, work, permissions=frozenset({"read"}))
 
-    assert names == ["read_fd", "search_fd", "list_fds"]
+    assert names == [*READING_TOOLS]
     assert errors == ["permission_error"] * 4
     assert [d.fd for d in proc.list()] == ["fd:1"]
 
