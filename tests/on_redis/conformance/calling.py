@@ -10,11 +10,18 @@ from fdstore import FDConfig, Toolset
 from fdstore.client import Process, Store
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Started
+from fdstore.tools import arguments
+from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS
+from fdstore.tools.needs import EXPORT_ROOT
 from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import context_for, linked_programs
 from tests.elements import Element, only
 
-TEXT_TOOLS = ["read_fd", "search_fd", "list_fds", "write_fd", "put_fd", "fd_to_file", "close_fd"]
+TEXT_TOOLS = [
+    name for name, tool in BUILT_IN.items() if name in FD_TOOLS and tool.needs in (None, EXPORT_ROOT)
+]
+"""The tools on descriptors that need no extra package."""
+
 PROCESS_TOOLS = ["spawn", "pipe", "wait", "kill"]
 SMALL = FDConfig(max_direct_output_chars=20, default_page_size=10, max_input_chars=20, max_expand_chars=50)
 LINES = "".join(f"line {number}\n" for number in range(1, 101))
@@ -41,6 +48,17 @@ def show(tools: Toolset, name: str, **arguments: Any) -> str:
 def show_element(tools: Toolset, name: str, **arguments: Any) -> Element:
     """Return the only element that a call shows."""
     return only(show(tools, name, **arguments))
+
+
+def fields_of(name: str) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each argument of a built-in tool."""
+    found: dict[str, dict[str, Any]] = arguments.schema_of(BUILT_IN[name].arguments)["properties"]
+    return found
+
+
+def required_of(name: str) -> list[str]:
+    """Return the arguments that a built-in tool needs."""
+    return list(arguments.schema_of(BUILT_IN[name].arguments)["required"])
 
 
 def schema_of(tools: Toolset, name: str) -> dict[str, Any]:

@@ -6,6 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from fdstore.tools.catalogue import BUILT_IN
+from tests.on_redis.conformance.calling import fields_of, required_of
+
 deep: Any = "{{fd:1}}"
 for _ in range(1500):
     deep = [deep] if len(str(type(deep))) % 2 else {"deep": deep}
@@ -63,7 +66,7 @@ def every(values: list[Any], *fields: str) -> dict[str, list[Any]]:
     return dict.fromkeys(fields, values)
 
 
-FIELDS: dict[str, dict[str, Any]] = {
+FIELDS: dict[str, dict[str, list[Any]]] = {
     "read_fd": {
         "fd": IDS,
         "mode": ["page", "line", "char"],
@@ -124,6 +127,24 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
+OF_A_TYPE: dict[str, list[Any]] = {
+    "string": TEXTS,
+    "integer": [*NUMBERS, "3", 2.0],
+    "number": [*NUMBERS, *FLOATS],
+    "boolean": [True, False],
+    "array": [[], ["line"], ["line", "ERROR|7$"], ["line"] * 11, TEXTS[:10], [7], "line", deep],
+    "object": [{}, {"a": "fd:1"}, deep],
+}
+
+
+def values_of(name: str) -> dict[str, list[Any]]:
+    """Return values for the fields of a tool; without its row in `FIELDS`, by the types of its fields."""
+    if name in FIELDS:
+        return FIELDS[name]
+    fields = fields_of(name)
+    return {field: IDS if field == "fd" else OF_A_TYPE[fields[field]["type"]] for field in fields}
+
+
 def mostly(values: list[Any]) -> st.SearchStrategy[Any]:
     """Generate one of these values, or any value one time in eight."""
     return st.integers(0, 7).flatmap(lambda chance: st.sampled_from(values) if chance else anything)
@@ -131,8 +152,8 @@ def mostly(values: list[Any]) -> st.SearchStrategy[Any]:
 
 def arguments_of(name: str) -> st.SearchStrategy[Any]:
     """Generate arguments of a tool: mostly its own fields, mostly with valid values."""
-    known = {field: mostly(values) for field, values in FIELDS[name].items()}
-    needed = ("fd", "pattern", "file_path", "data", "query", "commands", "target")
+    known = {field: mostly(values) for field, values in values_of(name).items()}
+    needed = {"fd", *(required_of(name) if name in BUILT_IN else ())}
     required = {field: known[field] for field in needed if field in known}
     shaped = st.fixed_dictionaries(required, optional={k: v for k, v in known.items() if k not in required})
     mixed = st.dictionaries(st.sampled_from([*known, "bogus", "", "\ud800", "fd "]), anything, max_size=4)

@@ -14,7 +14,7 @@ from fdstore.results.tool_outcome import Started
 from fdstore.store.processes import processes
 from fdstore.tools.toolbox import Toolbox
 from tests.elements import only
-from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, context_of
+from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, context_of, fields_of
 
 MAX_READ_CHARS = 20_000
 FRAME_CHARS = 9000
@@ -89,11 +89,25 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_no_answer_is_longer_than_one_read(store: Store, toolbox: Toolbox) -> None:
-    offered = {definition["name"] for definition in toolbox.definitions}
-    assert {name for name, _ in CALLS} >= offered
+def filled(name: str, text: str, fd: str) -> dict[str, Any]:
+    """Return arguments of a tool: this descriptor where it takes one, and this text in all others."""
+    found: dict[str, Any] = {}
+    for field, schema in fields_of(name).items():
+        one = fd if field in ("fd", "a", "b") else text
+        if schema["type"] == "string" and "enum" not in schema:
+            found[field] = one
+        elif schema["type"] == "array" and schema["items"]["type"] == "string":
+            found[field] = [one] * schema.get("maxItems", 10)
+    return found
 
-    for name, arguments in CALLS:
+
+def test_no_answer_is_longer_than_one_read(store: Store, toolbox: Toolbox) -> None:
+    offered = [definition["name"] for definition in toolbox.definitions]
+    texts = (("fd:1", '"<&' * 300), ("fd:1", LONG), (LONG, LONG))
+
+    of_every_tool = [(name, filled(name, text, fd)) for fd, text in texts for name in offered]
+
+    for name, arguments in CALLS + of_every_tool:
         result = store.run(toolbox.start(name, arguments))
 
         assert not isinstance(result, Started), name

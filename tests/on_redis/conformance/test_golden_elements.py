@@ -192,7 +192,7 @@ def calls(store: Store, proc: Process, tmp_path: Path) -> Iterator[Case]:
     proc.create("z" * 3000)
     roots = {"export_root": tmp_path, "preload_root": tmp_path}
     config = FDConfig(max_read_chars=2500, default_page_size=1000)
-    toolbox = Toolbox(context_of(proc, [*TEXT_TOOLS, "diff_fd"], config=config, **roots))
+    toolbox = Toolbox(context_of(proc, TEXT_TOOLS, config=config, **roots))
     for name, arguments in CALLS:
         yield f"{name} {json.dumps(arguments)}", called(store, toolbox, name, **arguments)
 

@@ -42,8 +42,9 @@ def shout(text: str) -> str:
 
 @pytest.fixture
 def toolbox(store: Store, proc: Process, tmp_path: Path) -> MakeToolbox:
-    """Makes the toolbox of an agent's process that holds `fd:1` and `ref:plan`."""
+    """Makes the toolbox of an agent's process that holds `fd:1`, `fd:2` and `ref:plan`."""
     proc.create(HELD, page_size=1000)
+    proc.create(HELD)
     store.run(
         journal.append(proc.handle, 0, [encode_task(BORN), '{"kind":"start","system":"","content":""}'])
     )
