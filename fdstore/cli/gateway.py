@@ -45,8 +45,8 @@ def gateway(session: CliSession, command: tuple[str, ...], **given: Any) -> None
 
     Put the words `fdstore gateway --` before the command of any server in the configuration of a host. All
     messages pass with the values they have, except that a long text in a tool's result becomes a descriptor,
-    and that the host also sees the tools read_fd, search_fd and list_fds (named fdstore_read_fd, ... if the
-    server has tools of these names). {{fd:3}} in the arguments of any tool stands for the stored content.
+    and that the host also sees our tools that only read, such as read_fd (named fdstore_read_fd if the server
+    has a tool of that name). {{fd:3}} in the arguments of any tool stands for the stored content.
 
     With --code the model writes a program that calls the tools of the server, or of all servers of a
     --config: long results stay in it, and only what it prints becomes part of the conversation.
@@ -55,7 +55,7 @@ def gateway(session: CliSession, command: tuple[str, ...], **given: Any) -> None
 
     --wrap changes the configuration of a host (mcpServers, or servers in VS Code) so that each server is
     behind a gateway, and prints what it did; --unwrap undoes it. Comments and format of the file stay. One of
-    the servers gets the tools read_fd, search_fd and list_fds, which read what any of them returned.
+    the servers gets our reading tools, which read what any of them returned.
 
     \b
     fdstore gateway --wrap .mcp.json

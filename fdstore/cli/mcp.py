@@ -84,10 +84,11 @@ def mcp(
     """Serve the descriptors of a process to an MCP host (Model Context Protocol), on standard input and
     output.
 
-    The model of the host gets the tools read_fd, search_fd and list_fds, with write also put_fd, write_fd and
-    close_fd, with export fd_to_file, with pipe also pipe, wait and kill, with python run_python: code of the
-    model over all texts of the process, which needs the extra [python]. With answer the person at a host that
-    shows forms answers the questions of agents of the process's tree; its model sees none of them.
+    The model of the host gets the tools that only read, such as read_fd and search_fd, with write also those
+    that store, such as put_fd, with export fd_to_file, with pipe also pipe, wait and kill, with python
+    run_python: code of the model over all texts of the process, which needs the extra [python]. With answer
+    the person at a host that shows forms answers the questions of agents of the process's tree; its model
+    sees none of them.
 
     With --http any number of hosts use one server. Those on other machines need tokens (`fdstore token`); put
     a proxy with TLS before it.

@@ -67,8 +67,8 @@ class FdstorePlugin(Plugin):
 
     >>> from strands import Agent
     >>> agent = Agent(plugins=[FdstorePlugin(store)])
-    >>> sorted(agent.tool_names)
-    ['list_fds', 'read_fd', 'search_fd']
+    >>> "read_fd" in agent.tool_names
+    True
     """
 
     name = "fdstore"

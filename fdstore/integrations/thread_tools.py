@@ -83,8 +83,8 @@ class ThreadOptions(TypedDict, total=False):
     """The options of every adapter, by name.
 
     process      name of the process of all threads, or of the one that an adapter has. None: each has its own
-    enabled      names of built-in tools that are offered to the model (default: read_fd search_fd list_fds);
-                 also write_fd close_fd, and fd_to_file with an `export_root`
+    enabled      names of built-in tools that are offered to the model (default: all that only read); also
+                 write_fd close_fd, and fd_to_file with an `export_root`
     config       sizes and switches, and policies for single tools (`FDConfig`). None: long JSON is indented
     export_root  directory below which `fd_to_file` writes
     meter        name under which `fdstore saved` counts. None: nothing is counted

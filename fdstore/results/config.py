@@ -83,8 +83,8 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     hold_back_tools: Annotated[
         bool,
         about(
-            "Whether an agent may be offered read_fd, search_fd, list_fds and close_fd only once it has a"
-            " descriptor, where that loses no cached prefix. Short tasks then do not pay for them."
+            "Whether an agent may be offered the tools that read and close descriptors only once it has one,"
+            " where that loses no cached prefix. Short tasks then do not pay for them."
         ),
     ] = True
     tool: Annotated[

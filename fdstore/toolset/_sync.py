@@ -33,9 +33,7 @@ from fdstore.toolset.offering import UNTIL_NOW, HoldBack, Offering
 class Toolset:
     r"""The tools of one process, for your own loop.
 
-    enabled      names of built-in tools (default: read_fd and list_fds): read_fd search_fd list_fds
-                 write_fd put_fd fd_to_file run_python close_fd spawn pipe wait kill; your own loop has no
-                 fork
+    enabled      names of built-in tools, as in `ToolName` (default: read_fd and list_fds)
     config       sizes and switches (`FDConfig`)
     python       functions offered as tools, with typed parameters and a docstring, or made with the SDK's
                  `beta_tool`. They may be coroutine functions; each call runs to its end, or in a thread

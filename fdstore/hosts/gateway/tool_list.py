@@ -95,8 +95,8 @@ def choose_names(taken: Iterable[str], tools: Sequence[str] = READING_TOOLS) -> 
     """Return our tools by the name that each is offered under: its own, or one with a prefix if the server
     has a tool of that name.
 
-    >>> choose_names({"read_fd"})
-    {'fdstore_read_fd': 'read_fd', 'search_fd': 'search_fd', 'list_fds': 'list_fds'}
+    >>> choose_names({"read_fd"}, ["read_fd", "search_fd"])
+    {'fdstore_read_fd': 'read_fd', 'search_fd': 'search_fd'}
     """
     used = set(taken)
     chosen: dict[str, str] = {}

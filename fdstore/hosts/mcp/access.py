@@ -45,8 +45,8 @@ def tools_of(permissions: Iterable[Permission]) -> list[ToolName]:
     """Return the tools that some permissions offer. `sql_fd` is left out where DuckDB is not installed:
     nobody asked for it by name.
 
-    >>> tools_of({"export", "read"})
-    ['read_fd', 'search_fd', 'list_fds', 'fd_to_file']
+    >>> tools_of({"export", "pipe"})
+    ['fd_to_file', 'pipe', 'wait', 'kill']
     """
     held = frozenset(permissions)
     found = [
