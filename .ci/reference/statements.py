@@ -41,6 +41,7 @@ from fdstore.text.index import GROUP_PAGES, ROW_PAGES
 from fdstore.text.previews.json_shape import PART_CHARS
 from fdstore.text.previews.sample import END_BYTES, WHOLE_BYTES
 from fdstore.text.quantities import format_bound
+from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
 from fdstore.tools.clearing import ClearingConfig
 from fdstore.wire import breaker, retry
 from fdstore.wire.script_constants import MAX_DOUBLINGS, MAX_LOSSES_KEPT
@@ -115,6 +116,20 @@ def _variable_rows(section: str) -> Iterator[list[str]]:
             if said.section == section:
                 default = f"`{field.default}`" if field.default else "none"
                 yield [f"`{said.name}`", said.without or default, said.meaning]
+
+
+def reading_tools() -> str:
+    *others, last = (f"`{name}`" for name in READING_TOOLS)
+    return f"{', '.join(others)} and {last}"
+
+
+def tools_of_mcp() -> dict[str, str]:
+    """Return the tools that each permission of MCP offers."""
+    found: dict[str, str] = {}
+    for name, tool in BUILT_IN.items():
+        if tool.permission:
+            found[f"mcp_{tool.permission}"] = f"{found.get(f'mcp_{tool.permission}', '')} `{name}`".lstrip()
+    return found
 
 
 NUMBERS: dict[str, float] = {
@@ -208,8 +223,10 @@ STATEMENTS: dict[str, str] = {name: spaced(number) for name, number in NUMBERS.i
     "metrics": metrics.served(),
     "metrics_of_opentelemetry": metrics.sent(),
     "pipeline_ends": ends.pipeline_ends(),
+    "reading_tools": reading_tools(),
     "stream_reasons": ends.stream_reasons(),
     "worker_lost": ends.worker_lost()[0],
     "worker_lost_outputs": ends.worker_lost()[1],
+    **tools_of_mcp(),
     **{f"settings_of_{each}": settings_of(each) for each in ("store", "models", "hosts", "http", "output")},
 }

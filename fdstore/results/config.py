@@ -83,8 +83,8 @@ class FDSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     hold_back_tools: Annotated[
         bool,
         about(
-            "Whether an agent may be offered the tools that read and close descriptors only once it has one,"
-            " where that loses no cached prefix. Short tasks then do not pay for them."
+            "Whether the tools that have no use without a descriptor may be offered to an agent only once it"
+            " has one, where that loses no cached prefix. Short tasks then do not pay for them."
         ),
     ] = True
     tool: Annotated[

@@ -18,7 +18,7 @@ try {
 }
 try {
   const tools = await mcp.tools();
-  console.log("tools:", Object.keys(tools).join(" "));
+  console.log("tools:", ...Object.keys(tools).slice(0, 2), "...");
 
   // ANTHROPIC_BASE_URL is without /v1, as the SDKs of Anthropic read it
   const anthropic = createAnthropic(ANTHROPIC_BASE_URL ? { baseURL: `${ANTHROPIC_BASE_URL}/v1` } : {});

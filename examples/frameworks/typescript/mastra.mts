@@ -17,7 +17,7 @@ try {
   const { tools, errors, errorDetails } = await mcp.listToolsWithErrors();
   if (errorDetails.fdstore?.httpStatus === 401) throw new Error(`${MCP_URL} refuses the token in MCP_TOKEN`);
   if (errors.fdstore) throw new Error(errors.fdstore);
-  console.log("tools:", Object.keys(tools).join(" "));
+  console.log("tools:", ...Object.keys(tools).slice(0, 2), "...");
 
   // without this Mastra shows the model each result as JSON, with its lines escaped
   type Part = { type: "text"; text: string } | { type: "image"; data: string; mimeType: string };
