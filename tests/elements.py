@@ -11,19 +11,11 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-PARENTS = {"fd_result", "fd_extraction", "fd_file_result", "fd_write", "fd_close", "fd_error"}
-BODIES = {
-    "fd_content",
-    "fd_search",
-    "fd_diff",
-    "fd_list",
-    "fd_inline",
-    "preview",
-    "tail",
-    "message",
-    "python_result",
-}
-EITHER = {"process_result", "person_answer"}
+from fdstore.elements.kinds import NAMED
+
+PARENTS = {name for name, kind in NAMED.items() if kind.holds == "elements"}
+BODIES = {name for name, kind in NAMED.items() if kind.holds == "text"}
+EITHER = NAMED.keys() - PARENTS - BODIES
 TAG = re.compile(r'<(?P<end>/?)(?P<name>[a-z_]+)(?P<attributes>(?: [a-z_]+="[^"<>]*")*)(?P<empty>/?)>')
 OURS = re.compile(r"</?(?:fd_|process_|python_|person_|preview|tail|message)")
 NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

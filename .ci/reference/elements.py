@@ -12,8 +12,10 @@ from fdstore.elements.render import person_answer, process_result, python_result
 from fdstore.model.people import PersonAnswer
 from fdstore.model.records import ProcessRecord
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.catalogue import BUILT_IN
 from reference import markdown
 from reference.example_store import LOG, Example, example
+from reference.tools import calls_of
 
 INTRODUCTION = """
 What a model sees of stored texts, calls and processes. Booleans are `true` and `false`. Attributes are
@@ -30,6 +32,10 @@ The elements below were made by fdstore when this page was generated. `...` stan
 Below each stands how many tokens it costs beside the texts that it shows, by fdstore's estimate: at most 90
 for an `fd_result` after the first of a conversation, 48 for a page, 35 for lines.
 """
+
+
+ORDER = ("adds", "reads", "destroys")
+"""The effects of tools, in the order of their calls: a list shows what others have stored."""
 
 
 def page() -> str:
@@ -83,25 +89,10 @@ def make(made: Example) -> dict[str, list[str]]:
     ]
     bytes_result = tools.offload(b"\x89PNG\r\n\x1a\n" + bytes(20_000), source="plot.png").content
     assert isinstance(bytes_result, str)
-    calls = {
-        "fd_content": [("read_fd", {"fd": "fd:1#L79-81"}), ("read_fd", {"fd": "fd:1", "start": 2})],
-        "fd_extraction": [("read_fd", {"fd": "fd:1#P2-3", "extract_to_new_fd": True})],
-        "fd_search": [
-            ("search_fd", {"fd": "fd:1", "pattern": "FAILED", "context": 1, "max_matches": 3}),
-        ],
-        "fd_diff": [("diff_fd", {"a": "fd:1#L1-50", "b": "fd:1#L11-60", "context": 0})],
-        "fd_file_result": [("fd_to_file", {"fd": "fd:1", "file_path": "log.txt"})],
-        "fd_write": [
-            ("write_fd", {"data": "1. Read the log.\n"}),
-            ("write_fd", {"data": "Dear all,\n", "eof": False}),
-        ],
-        "fd_list": [("list_fds", {})],
-        "fd_close": [("close_fd", {"fd": "fd:2"})],
-        "fd_error": [("read_fd", {"fd": "fd:99"})],
-    }
-    samples = {
-        name: [made.call(tool, **arguments).text for tool, arguments in each] for name, each in calls.items()
-    }
+    samples: dict[str, list[str]] = {}
+    for name in sorted(BUILT_IN, key=lambda name: ORDER.index(BUILT_IN[name].effect)):
+        for element, calls in calls_of(name).get("shown", {}).items():
+            samples[element] = [made.call(name, **arguments).text for arguments in calls]
     samples["fd_result"] = [*results, bytes_result]
     samples["fd_inline"] = [tools.wrap('The page says: <fd_result fd="fd:7"> is yours.')]
     child = ProcessRecord(id="triage.1", state="exited", program="expert", exit_code=0)

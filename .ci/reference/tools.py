@@ -35,9 +35,9 @@ Redis refuses its user. See [Errors](errors.md).
 """
 
 
-FAILING_CALLS = Path(__file__).parent / "failing_calls"
-"""Arguments of calls that fail. TOOL.toml has `calls`, and calls `in_full_tree`: in one that has reached its
-limits. A tool without such a file has no table of errors."""
+CALLS = Path(__file__).parent / "calls"
+"""Arguments of calls of each tool, in TOOL.toml: those `failing`, those `failing_in_full_tree`, one that has
+reached its limits, and those whose results are `shown` on the page of elements, by the element."""
 
 _ERROR = re.compile(r'<fd_error type="([a-z_]+)"[^>]*>\n<message>\n(.*)\n</message>', re.DOTALL)
 
@@ -81,13 +81,18 @@ def tool(made: Example, name: str) -> Iterator[str]:
     yield markdown.table(["argument", "type", "default", "description"], rows)
     shown = json.dumps(definition, indent=2, ensure_ascii=False)
     yield markdown.details("The definition in the Messages API", markdown.fence(shown, "json"))
-    file = FAILING_CALLS / f"{name}.toml"
-    failing = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
-    errors = [row(made.call, name, arguments) for arguments in failing.get("calls", [])]
-    for arguments in failing.get("in_full_tree", []):
+    calls = calls_of(name)
+    errors = [row(made.call, name, arguments) for arguments in calls.get("failing", [])]
+    for arguments in calls.get("failing_in_full_tree", []):
         errors.append(row(made.call_in_full_tree, name, arguments, " in a tree that is full"))
     if errors:
         yield markdown.table(["error", "after", "message"], errors)
+
+
+def calls_of(name: str) -> dict[str, Any]:
+    """Return the calls of a tool that the pages show."""
+    file = CALLS / f"{name}.toml"
+    return tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def kind(about: Mapping[str, Any]) -> str:

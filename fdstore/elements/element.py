@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self, get_type_hints
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_type_hints
 
 import msgspec
 
@@ -45,10 +45,12 @@ class Attribute(NamedTuple):
 
 
 class Element(Record, frozen=True, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
-    """One element without its body. The docstring of each kind says what it is, `body` what is in it."""
+    """One element without its body. The docstring of each kind says what it is, `body` what is in it, and
+    `holds` whether that is a text or other elements, as `<message>`."""
 
     name: ClassVar[str]
     body: ClassVar[str] = ""
+    holds: ClassVar[Literal["text", "elements", "either"]] = "text"
 
     @property
     def fds(self) -> tuple[str, ...]:

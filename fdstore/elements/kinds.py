@@ -46,6 +46,7 @@ class FdResult(Element, frozen=True, kw_only=True):
     """
 
     name: ClassVar = "fd_result"
+    holds: ClassVar = "elements"
     body: ClassVar = (
         "`<message>`: in the first of a conversation how to read on with the tools at hand, in later ones "
         "that it is stored. `<preview>`: the first page, or what describes a text of a known kind (`kind`, "
@@ -172,6 +173,7 @@ class FdExtraction(Element, frozen=True, kw_only=True):
     """A part that was stored as a new descriptor."""
 
     name: ClassVar = "fd_extraction"
+    holds: ClassVar = "elements"
     body: ClassVar = "`<message>`; never the text."
 
     source_fd: Annotated[str, Meta(description="the descriptor that the part was taken from")]
@@ -272,6 +274,7 @@ class FdFileResult(Element, frozen=True, kw_only=True):
     """A file that was written."""
 
     name: ClassVar = "fd_file_result"
+    holds: ClassVar = "elements"
     body: ClassVar = "`<message>`."
 
     fd: Fd
@@ -293,6 +296,7 @@ class FdWrite(Element, frozen=True, kw_only=True):
     """A text that was stored by the model, or added to a stream."""
 
     name: ClassVar = "fd_write"
+    holds: ClassVar = "elements"
     body: ClassVar = "`<message>`."
 
     fd: Fd
@@ -310,6 +314,7 @@ class FdClose(Element, frozen=True, kw_only=True):
     """A descriptor that was closed."""
 
     name: ClassVar = "fd_close"
+    holds: ClassVar = "elements"
     body: ClassVar = "`<message>`."
 
     fd: Fd
@@ -323,6 +328,7 @@ class ProcessResult(Element, frozen=True, kw_only=True):
     """A process that another one started: its state, and its answer once it has ended."""
 
     name: ClassVar = "process_result"
+    holds: ClassVar = "either"
     body: ClassVar = (
         "The answer if it is short, an `fd_result` if it is long; empty for a pipeline, and while it runs."
     )
@@ -382,6 +388,7 @@ class PersonReply(Element, frozen=True, kw_only=True):
     """
 
     name: ClassVar = "person_answer"
+    holds: ClassVar = "either"
     body: ClassVar = (
         "The answer; the reason of a no; before the result of a call whose arguments the person changed, the "
         "arguments that it ran with. A long answer is an `fd_result`."
@@ -417,6 +424,7 @@ class FdError(Element, frozen=True, kw_only=True):
     """
 
     name: ClassVar = "fd_error"
+    holds: ClassVar = "elements"
     body: ClassVar = "`<message>`: what is so, and what to do."
 
     type: Annotated[str, Meta(description="[the type of the error](errors.md)")]
