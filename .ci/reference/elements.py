@@ -53,6 +53,10 @@ def blocks(samples: Mapping[str, list[str]]) -> Iterator[str]:
         if rows:
             yield markdown.table(["attribute", "meaning"], rows)
         yield markdown.paragraph(f"Body: {kind.body}")
+        if kind.name not in samples:
+            raise SystemExit(
+                f"no call shows {kind.name}: name one in [shown] of .ci/reference/calls/TOOL.toml"
+            )
         for sample in samples[kind.name]:
             yield markdown.fence(shortened(sample), "output")
             yield markdown.paragraph(f"Beside its texts: {estimate_tokens(frame(sample))} tokens.")

@@ -17,6 +17,8 @@ from fdstore.agents.runtime import claim
 from fdstore.client import write_buffer
 from fdstore.files.documents import convert
 from fdstore.files.unpacking import UnpackLimits
+from fdstore.hosts.hooks.install.launch import Launch
+from fdstore.hosts.hooks.install.toml_config import with_hook
 from fdstore.hosts.mcp import questions, resources, toolsets, updates
 from fdstore.http import connections
 from fdstore.inspector.web import descriptor_data, diff, readable_text, rendering, timeline_spans
@@ -123,6 +125,13 @@ def reading_tools() -> str:
     return f"{', '.join(others)} and {last}"
 
 
+def codex_config() -> str:
+    """Return what `fdstore hook install codex` adds to an empty configuration, as it shows it."""
+    home = {"FDSTORE_DATA_DIR": "/home/ann/.local/share/fdstore"}
+    added = with_hook("", Launch(python="/opt/fdstore/bin/python", environment=home))
+    return markdown.fence("".join(f"+{line}\n" for line in added.splitlines()))
+
+
 def tools_of_mcp() -> dict[str, str]:
     """Return the tools that each permission of MCP offers."""
     found: dict[str, str] = {}
@@ -217,6 +226,7 @@ NUMBERS: dict[str, float] = {
 """Numbers in sentences and tables, by their names."""
 
 STATEMENTS: dict[str, str] = {name: spaced(number) for name, number in NUMBERS.items()} | {
+    "codex_config": codex_config(),
     "failures": ends.failures(),
     "limits_of_pipelines": limits_of_pipelines(),
     "limits_of_trees": limits_of_trees(),

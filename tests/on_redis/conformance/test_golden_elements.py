@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, contex
 from tests.on_redis.running_agents import READER, SMALL, running
 from tests.on_redis.running_agents import tool as tool_of_agents
 
+ROOT = Path(__file__).parents[3]
 GOLDEN = Path(__file__).with_name("golden_elements.txt")
 
 Case = tuple[str, Any]
@@ -180,6 +182,15 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+def calls_of_the_page(tools: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the calls by which the page of elements shows tools that `CALLS` has not."""
+    called_above = {name for name, _ in CALLS}
+    for name in (name for name in tools if name not in called_above):
+        file = ROOT / ".ci" / "reference" / "calls" / f"{name}.toml"
+        for each in tomllib.loads(file.read_text("utf-8")).get("shown", {}).values():
+            yield from ((name, arguments) for arguments in each)
+
+
 def calls(store: Store, proc: Process, tmp_path: Path) -> Iterator[Case]:
     """Calls of the tools of texts."""
     proc.create(LINES, page_size=30, source="log")
@@ -193,7 +204,7 @@ def calls(store: Store, proc: Process, tmp_path: Path) -> Iterator[Case]:
     roots = {"export_root": tmp_path, "preload_root": tmp_path}
     config = FDConfig(max_read_chars=2500, default_page_size=1000)
     toolbox = Toolbox(context_of(proc, TEXT_TOOLS, config=config, **roots))
-    for name, arguments in CALLS:
+    for name, arguments in [*CALLS, *calls_of_the_page(TEXT_TOOLS)]:
         yield f"{name} {json.dumps(arguments)}", called(store, toolbox, name, **arguments)
 
 
