@@ -108,7 +108,8 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
         status, message = _status(error), _message(error)
         # a conversation refused for its length: by the API, or by another server that speaks it
         is_too_long = TOO_LONG.intersection((_type(error), _code(error))) or _TOO_LONG.search(message)
-        if status in (200, 400, 413) and is_too_long:
+        # 413 says it by itself, also without a word that is known: of a proxy, say
+        if status == 413 or (status in (200, 400) and is_too_long):
             return PromptTooLong
         is_deferring = any("defer_loading" in tool for tool in request.tools)
         return (

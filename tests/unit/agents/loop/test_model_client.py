@@ -196,6 +196,7 @@ def test_a_permanent_failure_is_not_retried_and_the_error_says_what_to_do(
         (fail(400, message="input length and `max_tokens` exceed context limit: 199000 + 21333"), True),
         (fail(400, message="This model's maximum context length is 32768 tokens"), True),
         (fail(413, message="Request exceeds the maximum size"), True),
+        (fail(413, type="proxy_error", message="Request Entity Too Large"), True),
         (fail(400, message="max_tokens: too many"), False),
         (fail(404, message="prompt is too long"), False),
     ],
