@@ -67,7 +67,7 @@ def test_a_signal_ends_the_session_of_a_server_by_http(command):
     upstream = Upstream()
     start = ("gateway", "--process", "p", "--http")
     with served(upstream) as url, command.start(*start, url) as gateway:
-        Host(gateway)
+        Host(gateway).tools()  # when it is answered, the server has all that came before
 
         gateway.send_signal(signal.SIGTERM)
 
