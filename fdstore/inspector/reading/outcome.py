@@ -106,6 +106,8 @@ class Outcome(Record, frozen=True, kw_only=True):
         is_short = 0 < len(self.task) <= TASK_CHARS and "`" not in self.task
         task = shlex.quote(self.task) if is_short else '"..."'
         command = f"run it again: `fdstore run {shlex.quote(process.program + '.toml')} -p {task}`"
+        if not first and process.state == "failed":
+            first = "remove the cause"
         return f"{first}; {command}" if first else command
 
 

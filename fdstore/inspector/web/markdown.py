@@ -37,6 +37,8 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable(LEFT_OUT)
     for name in ("heading_open", "heading_close"):
         parser.add_render_rule(name, _heading)
+    for name in ("th_open", "td_open"):
+        parser.add_render_rule(name, _cell)
     return parser
 
 
@@ -44,3 +46,10 @@ def _heading(renderer: Any, tokens: Sequence[Any], place: int, options: Any, env
     token = tokens[place]
     level = min(int(token.tag[1:]) + HEADING_BELOW, 6)
     return f"</h{level}>\n" if token.nesting < 0 else f"<h{level}>"
+
+
+def _cell(renderer: Any, tokens: Sequence[Any], place: int, options: Any, env: Any) -> str:
+    """A cell, aligned by a class: the policy of the pages takes no styles of elements."""
+    token = tokens[place]
+    side = str(token.attrs.get("style", "")).removeprefix("text-align:")
+    return f'<{token.tag} class="to-{side}">' if side else f"<{token.tag}>"

@@ -258,10 +258,10 @@ class Track:
         since = max(last_at, self.claimed_at or 0.0)
         match process.state:
             case "waiting":
-                if PERSON in process.waiting_for:
+                if PERSON in process.waiting_for:  # no call is at work
                     yield now("person", "waits for a person", last_at)
-                else:
-                    yield now("processes", "waits for other processes", last_at)
+                    return
+                yield now("processes", "waits for other processes", last_at)
                 for call in calls:
                     yield self._span(call, "call", call.tool, call.at or last_at, None)
             case "running" if calls:

@@ -162,7 +162,7 @@ def test_a_failed_question_can_be_asked_again_over_its_texts(
 
     page = Read(get("/tree/triage").text)
 
-    assert 'To do: ask on over the same texts: fdstore ask --continue triage "...".' in page.text
+    assert 'To do: ask on over the same texts: fdstore ask --continue triage "..."' in page.text
 
 
 def test_a_run_with_a_call_that_did_not_fail_or_without_calls_has_exited(
