@@ -67,7 +67,8 @@ class FailedCalls(Record, frozen=True, kw_only=True):
 class Outcome(Record, frozen=True, kw_only=True):
     """What came of `process`. `answer` is its beginning, of `answer_chars` characters; `answer_fd` is the
     descriptor of a long one, held by `answer_of`. `took_s` is None before it began. `more_reasons` are those
-    of further failures. `failed_calls`: it exited, and none of its tool calls did what it should."""
+    of further failures. `failed_calls`: it exited, and none of its tool calls did what it should. `codes` are
+    the first pipelines that ended with another exit code than 0."""
 
     process: ProcessRecord
     task: str
@@ -78,6 +79,7 @@ class Outcome(Record, frozen=True, kw_only=True):
     failures: tuple[FailureGroup, ...] = ()
     more_reasons: int = 0
     failed_calls: FailedCalls | None = None
+    codes: tuple[ProcessRecord, ...] = ()
     took_s: float | None = None
     cost: str = ""
 
@@ -167,6 +169,9 @@ def outcome_of(
         failures=groups[:GROUPS],
         more_reasons=max(0, len(groups) - GROUPS),
         failed_calls=failed_calls,
+        codes=tuple(
+            each for each in everyone if each.kind == "pipeline" and each.state == "exited" and each.exit_code
+        )[:GROUPS],
         took_s=None if process.started_at is None else max(0.0, until_s - process.started_at),
         cost=format_costs(everyone),
     )

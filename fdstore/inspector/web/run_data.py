@@ -127,6 +127,7 @@ class RunTexts:
             and msgspec.structs.replace(
                 found.failed_calls, failures=self._failures(found.failed_calls.failures)
             ),
+            codes=tuple(map(self.process, found.codes)),
             cost=self._redactor.text(found.cost),
         )
 

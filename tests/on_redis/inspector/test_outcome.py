@@ -13,9 +13,12 @@ from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.inspector.reading.outcome import ANSWER_CHARS
 from fdstore.model import ends
+from fdstore.model.records import TreeLimits
+from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from tests.on_redis.inspector.inspected import Get
-from tests.on_redis.inspector.journals import answer, converse
+from tests.on_redis.inspector.journals import answer, converse, pipe
 from tests.on_redis.inspector.run_page import Read, export
 
 ANSWER = (
@@ -188,6 +191,30 @@ def test_of_a_long_answer_the_beginning_is_shown_and_where_the_rest_is(
 
     assert f"The first {ANSWER_CHARS:,}" in shown
     assert 'href="/process/triage/fd/1"' in shown
+
+
+def test_a_pipeline_that_ended_with_another_code_than_0_is_named(
+    get: Get, store: Store, proc: Process, run: Callable[..., Process]
+) -> None:
+    fd = proc.create("a\n").fd
+    fine, bad = (
+        ProcessHandle(process_keys(store.prefix, pipe(proc, command, in_fd=fd).process), TreeLimits())
+        for command in ("sort", "grep -E '[' key=secret-1")
+    )
+    store.run(processes.end(fine, exit_code=0))
+    store.run(processes.end(bad, exit_code=2))
+    run("No line came out.")
+
+    shown = " ".join(Read(section(get("/tree/triage").text)).text.split())
+    log = CliRunner().invoke(cli, ["--url", store.url, "log", "triage"]).output
+    exported = section(export(store, "triage", "secret-[0-9]"))
+
+    for text in (shown, " ".join(log.split())):
+        assert f"{bad.id} " in text
+        assert "code 2: grep -E '['" in text
+        assert fine.id not in text
+    assert "grep -E" in exported
+    assert "secret-1" not in exported
 
 
 def test_an_exported_answer_is_redacted_before_it_is_cut(store: Store, run: Callable[..., Process]) -> None:
