@@ -212,6 +212,15 @@ def test_a_command_receives_sigterm_and_can_handle_it(in_any_sandbox: Inside) ->
     )
 
 
+def test_a_command_that_ends_while_it_is_killed_has_its_code_or_that_of_sigterm(
+    in_any_sandbox: Inside,
+) -> None:
+    """Between the end of a program and that of its sandbox nothing else is there to be signalled."""
+    found = {in_any_sandbox(*bash("echo; exit 7"), kill_at_output=True).ended.codes for _ in range(12)}
+
+    assert found <= {(7,), (143,)}
+
+
 def test_background_processes_of_a_command_end_with_it(in_any_sandbox: Inside) -> None:
     marker = f"98{os.getpid()}"
 

@@ -56,6 +56,7 @@ class StageProcess:
         reports: bool = False,
     ) -> None:
         self._reports: int | None = None
+        self._reported = b""
         pass_fds: tuple[int, ...] = ()
         if reports:
             self._reports, status_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -101,7 +102,7 @@ class StageProcess:
             # a killed launcher cannot report
             end = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT)
             exited = end is not None and end.si_code == os.CLD_EXITED
-            self.has_no_sandbox = exited and not has_run(_read_all(self._reports))
+            self.has_no_sandbox = exited and not self._has_run()
         self._signal_group(signal.SIGKILL)
 
     def send(self, number: signal.Signals, snapshot: ProcessSnapshot) -> None:
@@ -121,8 +122,9 @@ class StageProcess:
         elif programs and number != signal.SIGKILL:
             for process in programs:
                 process.send(number)
-        else:
-            # a sandbox dies with its init, which is alone while the sandbox is being set up
+        elif number == signal.SIGKILL or not self._has_run():
+            # a sandbox dies with its init, which is alone while the sandbox is being set up; also when its
+            # program has ended, but then it is about to pass the exit code on
             for process in inside:
                 if process.init:
                     process.send(signal.SIGKILL)
@@ -139,6 +141,12 @@ class StageProcess:
         if self.has_no_sandbox:
             return NOT_MADE
         return code if code >= 0 else 128 - code
+
+    def _has_run(self) -> bool:
+        """Return whether the launcher has reported that the program runs, or ran."""
+        if self._reports is not None:
+            self._reported += _read_all(self._reports)
+        return has_run(self._reported)
 
     def _close_reports(self) -> None:
         if self._reports is not None:
