@@ -89,15 +89,16 @@ class Outcome(Record, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """What can be done about a failed or cancelled run of an agent, with the command for it in
-        backquotes; "" for any other.
+        """What can be done about a run of an agent that failed or was cancelled, or of which each call
+        failed, with the command for it in backquotes; "" for any other.
 
         >>> failed = ProcessRecord(id="t", state="failed", program="triage", reason="max_turns: 8 ...")
         >>> print(Outcome(process=failed, task="Why?").remedy)
         raise max_turns in [limits] of triage.toml; run it again: `fdstore run triage.toml -p 'Why?'`
         """
         process = self.process
-        if process.state not in ("failed", "cancelled") or not process.program:
+        is_in_vain = self.failed_calls is not None
+        if (process.state not in ("failed", "cancelled") and not is_in_vain) or not process.program:
             return ""
         tree = process.id.partition(".")[0]
         if process.program == ASK and process.parent == tree:  # its program is not a file
@@ -108,8 +109,8 @@ class Outcome(Record, frozen=True, kw_only=True):
         is_short = 0 < len(self.task) <= TASK_CHARS and "`" not in self.task
         task = shlex.quote(self.task) if is_short else '"..."'
         command = f"run it again: `fdstore run {shlex.quote(process.program + '.toml')} -p {task}`"
-        if not first and process.state == "failed":
-            first = "remove the cause"
+        if not first and process.state != "cancelled":
+            first = "do not rely on the answer; remove the cause" if is_in_vain else "remove the cause"
         return f"{first}; {command}" if first else command
 
 

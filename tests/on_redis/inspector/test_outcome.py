@@ -118,6 +118,7 @@ def test_a_run_whose_every_call_failed_says_so_with_the_reasons(
 
     for each in shown:
         assert "exited; each of its 3 tool calls failed" in each
+        assert "do not rely on the answer; remove the cause; run it again: <code>fdstore run" in each
         assert "<b>2×</b> search_web: no such host &lt;b&gt;</span>" in each
         assert "search_web: time is over</span>" in each
     assert twin.json()["outcome"]["failed_calls"]["count"] == 3
