@@ -114,7 +114,7 @@ async def load(request: PageRequest) -> ProcessPage:
     run = None if process_now.kind is not None else run_of(process_now, children.children)
     outcome = None
     if run is not None and (
-        run.state in ENDED or run.id != process
+        run.state in ENDED or run.trouble or run.id != process
     ):  # its own conversation begins with the task
         outcome = await store.run(outcome_of(store.prefix, run, (), page.now))
     return ProcessPage(

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from fdstore.agents.loop.bundle import Bundle, Program
 from fdstore.agents.loop.conversation import Result, Start
+from fdstore.agents.loop.launch import launch_root
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.inspector.reading.outcome import ANSWER_CHARS
@@ -231,3 +233,15 @@ def test_a_client_process_has_no_outcome(get: Get, proc: Process) -> None:
     page = get("/tree/triage")
 
     assert 'class="outcome"' not in page.text
+
+
+@pytest.mark.parametrize("path", ["/tree/night", "/process/night"])
+def test_a_run_that_no_worker_takes_says_why_and_what_to_do(get: Get, store: Store, path: str) -> None:
+    program = Program(name="solo", model="any")
+    launch_root(store, Bundle(root="solo", programs={"solo": program}), "Count the errors.", "night")
+
+    shown = " ".join(Read(section(get(path).text)).text.split())
+
+    assert "Count the errors." in shown
+    assert "worker" in shown
+    assert "fdstore up" in shown or "fdstore worker" in shown
