@@ -89,29 +89,46 @@ class Outcome(Record, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """What can be done about a run of an agent that failed or was cancelled, or of which each call
-        failed, with the command for it in backquotes; "" for any other.
+        """What can be done about a run that failed or was cancelled, or in which something failed, with the
+        command for it in backquotes; "" for any other.
 
         >>> failed = ProcessRecord(id="t", state="failed", program="triage", reason="max_turns: 8 ...")
         >>> print(Outcome(process=failed, task="Why?").remedy)
         raise max_turns in [limits] of triage.toml; run it again: `fdstore run triage.toml -p 'Why?'`
         """
         process = self.process
-        is_in_vain = self.failed_calls is not None
-        if (process.state not in ("failed", "cancelled") and not is_in_vain) or not process.program:
-            return ""
         tree = process.id.partition(".")[0]
+        first = self._first_to_do
+        if not first and process.state not in ("failed", "cancelled"):
+            return ""
         if process.program == ASK and process.parent == tree:  # its program is not a file
             return f'ask on over the same texts: `fdstore ask --continue {tree} "..."`'
-        first = remedy_of(process.reason, file=f"{process.program}.toml", process=process.id, tree=tree)
-        if process.parent:
+        if process.parent or not process.program:
             return first  # whoever started it can start it again
         is_short = 0 < len(self.task) <= TASK_CHARS and "`" not in self.task
         task = shlex.quote(self.task) if is_short else '"..."'
         command = f"run it again: `fdstore run {shlex.quote(process.program + '.toml')} -p {task}`"
-        if not first and process.state != "cancelled":
-            first = "do not rely on the answer; remove the cause" if is_in_vain else "remove the cause"
+        if not first and process.state == "failed":
+            first = "remove the cause"
         return f"{first}; {command}" if first else command
+
+    @property
+    def _first_to_do(self) -> str:
+        """What is to be done before it is run again."""
+        process = self.process
+        below = [each.first for each in self.failures if each.first != process.id]
+        if process.state in ("failed", "cancelled"):
+            names = {"file": f"{process.program}.toml", "process": process.id}
+            return remedy_of(process.reason, **names, tree=process.id.partition(".")[0])
+        if self.failed_calls is not None:
+            return "do not rely on the answer; remove the cause"
+        if below and not process.program:
+            return f"remove the cause; then its client can start {below[0]} again"
+        if below and process.state == "exited":
+            return f"if the answer lacks what {below[0]} was to do, remove the cause"
+        if self.codes and process.state == "exited":
+            return f"if the answer lacks the output of {self.codes[0].id}, read its standard error"
+        return ""
 
 
 def run_of(root: ProcessRecord, others: Iterable[ProcessRecord]) -> ProcessRecord | None:

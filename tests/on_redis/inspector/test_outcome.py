@@ -20,7 +20,7 @@ from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from tests.on_redis.inspector.inspected import Get
-from tests.on_redis.inspector.journals import answer, converse, pipe
+from tests.on_redis.inspector.journals import answer, converse, failed_child, pipe
 from tests.on_redis.inspector.run_page import Read, export
 
 ANSWER = (
@@ -196,6 +196,29 @@ def test_of_a_long_answer_the_beginning_is_shown_and_where_the_rest_is(
     assert 'href="/process/triage/fd/1"' in shown
 
 
+@pytest.mark.parametrize(
+    ("is_client", "to_do"),
+    [
+        (
+            False,
+            "if the answer lacks what triage.1 was to do, remove the cause; run it again: fdstore run",
+        ),
+        (True, "remove the cause; then its client can start triage.1 again"),
+    ],
+)
+def test_a_failed_child_of_a_run_that_did_not_fail_says_what_to_do(
+    get: Get, proc: Process, run: Callable[..., Process], is_client: bool, to_do: str
+) -> None:
+    failed_child(proc, "no such day")
+    if not is_client:
+        run("Two of three are done.")
+
+    shown = " ".join(Read(section(get("/tree/triage").text)).text.split())
+
+    assert "no such day" in shown
+    assert f"To do: {to_do}" in shown
+
+
 def test_a_pipeline_that_ended_with_another_code_than_0_is_named(
     get: Get, store: Store, proc: Process, run: Callable[..., Process]
 ) -> None:
@@ -215,6 +238,7 @@ def test_a_pipeline_that_ended_with_another_code_than_0_is_named(
     for text in (shown, " ".join(log.split())):
         assert f"{bad.id} " in text
         assert "code 2: grep -E '['" in text
+        assert f"if the answer lacks the output of {bad.id}, read its standard error; run it again" in text
         assert fine.id not in text
     assert "grep -E" in exported
     assert "secret-1" not in exported
