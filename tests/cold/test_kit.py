@@ -45,7 +45,8 @@ def test_without_a_fault_the_proxy_passes_everything_and_counts_it(
         "a text",
         "in parts/é {x}",
     ]
-    obstore.delete(stored, ["a text", "in parts/é {x}"])
+    for name in ("a text", "in parts/é {x}"):  # s3rver may fail to delete two at the same time
+        obstore.delete(stored, name)
     assert not list(obstore.list(objects))
 
     folder = place.removeprefix("s3:/")
