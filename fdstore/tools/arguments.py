@@ -30,7 +30,7 @@ Fd = Annotated[
     Any,
     msgspec.Meta(
         description="fd:3, ref:plan, or a part: fd:3#P2-4 (pages), fd:3#L10-20 (lines), fd:3#C1-99 "
-        "(characters), fd:3#J/key/0 (of JSON).",
+        "(characters), fd:3#J/key/0 (JSON).",
         extra_json_schema={"type": "string"},
         extra=NAMES_FD,
     ),

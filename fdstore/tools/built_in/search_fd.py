@@ -28,9 +28,9 @@ class SearchFD(Arguments, frozen=True, kw_only=True):
     fd: Annotated[Fd, msgspec.Meta(description="fd:3, or a part such as fd:3#L10-20.")]
     pattern: Annotated[
         str,
-        msgspec.Meta(description="Regular expression for one line (RE2: no look-around)."),
+        msgspec.Meta(description="Regular expression for a line (RE2: no look-around)."),
     ]
-    context: Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT, description="Lines around each match.")] = 0
+    context: Annotated[int, msgspec.Meta(ge=0, le=MAX_CONTEXT, description="Lines around a match.")] = 0
     max_matches: Annotated[
         int, msgspec.Meta(ge=1, le=MAX_MATCHES, description="To show; all are counted.")
     ] = searching.MAX_SHOWN

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 from fdstore import Process, Toolset
 from fdstore.text.tokens import estimate_tokens
 from tests.elements import Element, only
 
 LINES = "".join(f"{number:>6} " + "x" * 67 + "\n" for number in range(1, 200_001))
 FD_RESULT, LINE, PAGE = 90, 35, 48
+MOST_STANDING = 2430
 
 
 def frame_tokens(element: str) -> int:
@@ -40,3 +43,10 @@ def test_a_page_and_a_line_cost_little_beside_their_text(proc: Process) -> None:
 
     assert frame_tokens(page) <= PAGE
     assert frame_tokens(line) <= LINE
+
+
+def test_what_stands_in_each_request_is_short(proc: Process) -> None:
+    """With some characters more, public tasks with a long result cost over 0.65 of everything inline."""
+    tools = Toolset(proc, enabled=["read_fd", "search_fd"])
+
+    assert len(json.dumps(tools.definitions)) + len(tools.instructions) <= MOST_STANDING
