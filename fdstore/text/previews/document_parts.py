@@ -18,10 +18,11 @@ _BEGIN_CHARS = 80
 _LOOKED_AT_LINES = 6
 """The lines after a mark in which the first with words is looked for."""
 
-STARTS = rb"\A\[(?:(?:page|slide|chapter) 1|sheet [^\n]*)(?: \(hidden\))?\]\n"
+STARTS = rb"\A\[(?:(?:page|slide|chapter) 1|sheet [^\n]*)(?: \(hidden\))?\]\r?\n"
 _MARKS = compile_words(rb"(?m:^)\[(?:page|slide|chapter|sheet) [^\n]*\]\r?(?m:$)")
 _MARK = re.compile(r"\[(page|slide|chapter|sheet) (.+)\]")
 _NUMBERED = re.compile(r"([0-9]+)(?: \(hidden\))?")
+_FIRST = re.compile(r"1(?: \(hidden\))?")
 
 
 class _Mark(NamedTuple):
@@ -36,6 +37,8 @@ def document_parts(sample: Sample) -> Outline | None:
     if first is None or found.lines[0].number != 1:
         return None
     unit = first[1]
+    if unit != "sheet" and _FIRST.fullmatch(first[2]) is None:
+        return None  # a part of a text, in which any line may look like a mark
     marks = [
         _Mark(line, line.text)
         for line in found.lines

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fdstore.text.json_pointer import ValueFinder
@@ -45,6 +45,8 @@ Parts = list[tuple[list[str], int, int]]
 
 
 @given(st.lists(st.tuples(pieces, st.integers(0, 9), st.sampled_from([1, 4, 200, 20_000])), max_size=4))
+@example([(["[page 2]\n", " [page 7]\n", "[page 3]\n", "the end\n"], 0, 1)])
+@example([(["[page 1]\r\n", "The year\r\n", "[page 2]\r\n", "the end\r\n"], 0, 1)])
 def test_no_kind_is_passed_over_that_would_recognise_the_text(parts: Parts) -> None:
     text = "".join("".join(lines[start:] or lines) * times for lines, start, times in parts)[:400_000]
     sample = sample_text(text)
