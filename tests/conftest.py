@@ -82,8 +82,8 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 def _begin_with_a_part(config: pytest.Config) -> None:
-    """In one of several processes, import a part of the tests first, each process another one: in a new clone
-    they would else all compile the same module at the same time. What fails is told when it is collected."""
+    """If several processes run the tests, import another part of them in each before collecting. In a new
+    clone this shares the work of compiling them, which otherwise each process does for every module."""
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is None:
         return
@@ -92,6 +92,7 @@ def _begin_with_a_part(config: pytest.Config) -> None:
         path = config.rootpath / name.partition("::")[0]
         found.update(path.rglob("test_*.py") if path.is_dir() else [path])
     for path in sorted(found)[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        # the collection imports a module that fails or is skipped again, and reports it
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 

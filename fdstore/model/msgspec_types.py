@@ -23,11 +23,12 @@ def prepare(*kinds: Any) -> None:
 
 
 def without_absent(struct: msgspec.Struct) -> dict[str, Any]:
-    """Return a Struct's fields for an encoder, without unset ones and those that are None by default and are
-    None.
+    """Return the fields of a Struct for an encoder, without those that are unset, and those that are None if
+    None is their default.
 
-    >>> without_absent(fdstore.TreeLimits(tree_fds=5, retention_days=1))["tree_fds"]
-    5
+    >>> from fdstore.model.records import ModelPrice
+    >>> without_absent(ModelPrice(input=3, output=15))
+    {'input': 3, 'output': 15, 'currency': ''}
     """
     names, defaults = struct.__struct_encode_fields__, struct.__struct_defaults__
     found = {}

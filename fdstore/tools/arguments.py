@@ -108,8 +108,10 @@ def schema_of(arguments: type, context: Context | None = None) -> dict[str, Any]
 
 def _typed(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a field; that of a choice of words with its type, which msgspec leaves out."""
-    is_words = all(isinstance(word, str) for word in schema.get("enum", [0]))
-    return {"type": "string", **schema} if is_words else schema
+    words = schema.get("enum")
+    if words and all(isinstance(word, str) for word in words):
+        return {"type": "string", **schema}
+    return schema
 
 
 BOUNDS = ("minimum", "maximum")

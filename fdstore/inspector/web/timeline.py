@@ -214,7 +214,8 @@ class Axis:
         return Box(f"{begin:.2f}%", f"{max(end - begin, 0):.2f}%")
 
     def shows(self, at: float, until: float) -> bool:
-        """Return whether any of a span is on the axis. What began after the page's time ends as it begins."""
+        """Return whether any of a span is on the axis. One in progress may begin after the time of the page,
+        which is its end."""
         return at <= self.until and max(at, until) >= self.at
 
     def ticks(self) -> list[tuple[str, str]]:

@@ -40,7 +40,7 @@ class ReadFD(Arguments, frozen=True, kw_only=True):
         msgspec.Meta(
             ge=0,
             le=MAX_WAIT_WRITTEN_S,
-            description="Wait so long (at most 60) for a part still being written.",
+            description="Wait for a part still being written, at most 60.",
         ),
     ] = 0
     page: Start = UNSET

@@ -43,7 +43,7 @@ def imported(**keys: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.thorough("imports each SDK anew")
+@pytest.mark.thorough("imports every SDK in processes of its own")
 def test_the_processes_of_a_worker_share_the_sdks_that_have_a_key() -> None:
     assert imported(ANTHROPIC_API_KEY="x") == ["anthropic", "celery"]
     assert imported(OPENAI_API_KEY="x") == ["openai", "celery"]

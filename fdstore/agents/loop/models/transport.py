@@ -26,8 +26,8 @@ UNCLEAR = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
 JSON = "application/json"
 MAX_ANSWER_BYTES = 64 << 20
-"""The largest answer that is one JSON document, unpacked. No model answers so much; who sends more is not
-read to the end."""
+"""The largest answer that is one JSON document, unpacked. A longer one is not read to its end: no model
+answers so much."""
 _OF_THE_BODY = ("content-type", "content-length", "content-encoding", "transfer-encoding")
 
 EventsOf = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
