@@ -129,6 +129,8 @@ def accepts(port: int | None) -> bool:
         socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
     except ConnectionRefusedError:
         return False
+    except ConnectionResetError:  # it closed meanwhile: the next look is refused
+        return True
     return True
 
 
