@@ -12,14 +12,21 @@ pipelined batch counts; RESP marks where a reply ends. One thread runs the proxy
 from __future__ import annotations
 
 import asyncio
+import random
+import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
 from tests.loop_thread import LoopThread
+from tests.waiting import meanwhile
 
 CHUNK_BYTES = 1 << 16
+
+BETWEEN_CUTS_S = 0.03
+"""The longest time from a reply that passed to the cut that follows it."""
 
 
 def count_complete(data: bytes) -> tuple[int, int]:
@@ -78,6 +85,7 @@ class Proxy:
     lose_every(n)         the reply of every n-th command from now on is lost (0: of none)
     lose(times, marker)   the replies to the next requests that contain the marker are lost
     cut()                 all connections break now
+    cut_at_random(rng)    they break again and again, until the block ends
     silence(True)         connections stay, and nothing passes
     lead_to(url)          later connections lead to another server
 
@@ -93,6 +101,7 @@ class Proxy:
         self._marker = b""
         self._open = asyncio.Event()
         self._open.set()
+        self._passed = threading.Event()
         self._listener = self._loop.do(self._listen())
         self.port = self._listener.sockets[0].getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}/0"
@@ -117,6 +126,18 @@ class Proxy:
 
         if self._loop.do(cut_all()):
             self._note("connections cut")
+
+    def cut_at_random(self, rng: random.Random) -> AbstractContextManager[None]:
+        """Cut until the block ends, at most once for each reply that passed: a client goes on, however slow
+        the machine is."""
+
+        def cut() -> None:
+            if self._passed.wait(BETWEEN_CUTS_S):
+                threading.Event().wait(rng.uniform(0, BETWEEN_CUTS_S))
+                self.cut()
+                self._passed.clear()
+
+        return meanwhile(cut)
 
     def silence(self, silent: bool) -> None:
         async def switch() -> None:
@@ -173,6 +194,7 @@ class Proxy:
                         self._count_lost()
                         return
                     connection.client.write(held[:end])
+                    self._passed.set()
                     held = held[end:]
                 await connection.client.drain()
         except OSError:

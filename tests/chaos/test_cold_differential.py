@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from pathlib import Path
 
 import hypothesis
@@ -17,7 +16,6 @@ from tests.chaos.conftest import Execute
 from tests.chaos.proxy import Proxy
 from tests.cold_model import ColdModel
 from tests.properties import examples
-from tests.waiting import meanwhile
 
 
 @pytest.mark.thorough("the same over a network that fails")
@@ -34,13 +32,7 @@ def test_any_sequence_of_calls_matches_plain_strings(
         def lose_replies(self, every: int) -> None:
             proxy.lose_every(every)
 
-    rng = random.Random(seed)
-
-    def cut() -> None:
-        threading.Event().wait(rng.uniform(0, 0.03))
-        proxy.cut()
-
-    with fdstore.connect(proxy.url) as far, meanwhile(cut):
+    with fdstore.connect(proxy.url) as far, proxy.cut_at_random(random.Random(seed)):
         OverALossyNetworkToo.store, OverALossyNetworkToo.execute = far, staticmethod(execute)
         OverALossyNetworkToo.folder = tmp_path
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import random
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.chaos.conftest import Execute
 from tests.chaos.proxy import Proxy
 from tests.properties import examples
 from tests.slices import texts
-from tests.waiting import meanwhile
 
 LONG_CHARS = 200_000
 
@@ -79,13 +77,7 @@ def test_any_sequence_of_calls_matches_plain_strings(
             self.tables[process][fd] = (text, size)
             self.next_fd[process] += 1
 
-    rng = random.Random(seed)
-
-    def cut() -> None:
-        threading.Event().wait(rng.uniform(0, 0.03))
-        proxy.cut()
-
-    with fdstore.connect(proxy.url) as far, meanwhile(cut):
+    with fdstore.connect(proxy.url) as far, proxy.cut_at_random(random.Random(seed)):
         OverALossyNetwork.store, OverALossyNetwork.execute = far, staticmethod(execute)
         OverALossyNetwork.folder = tmp_path
 
