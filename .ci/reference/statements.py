@@ -40,6 +40,7 @@ from fdstore.store.trees import ceilings
 from fdstore.store.views import live, store_meter, word_search, worker_check
 from fdstore.text.commands import MAX_COMMAND_BYTES, MAX_STAGES
 from fdstore.text.index import GROUP_PAGES, ROW_PAGES
+from fdstore.text.paging import DEFAULT_PAGE_SIZE
 from fdstore.text.previews.json_shape import PART_CHARS
 from fdstore.text.previews.sample import END_BYTES, WHOLE_BYTES
 from fdstore.text.quantities import format_bound
@@ -148,7 +149,7 @@ NUMBERS: dict[str, float] = {
     "compared_mb": diff.MAX_BYTES / 1e6,
     "count_s": descriptor_data.COUNT_S,
     "deadline_s": retry.DEADLINE_S,
-    "default_page_chars": staging.DEFAULT_PAGE_SIZE,
+    "default_page_chars": DEFAULT_PAGE_SIZE,
     "diff_rows": diff.MAX_ROWS,
     "direct_chars": DIRECT_CHARS,
     "folded_chars": rendering.MAX_CHARS,

@@ -34,10 +34,9 @@ from fdstore.bench.stage import GB, KB, MB, UNBOUNDED, BenchStage, format_size
 from fdstore.client import Process
 from fdstore.results.python_config import AskSection, PythonSection
 from fdstore.store import tree_limits
-from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 from fdstore.store.processes import process_records, processes
 from fdstore.store.processes.asks import PER_LANE
-from fdstore.text.paging import pages_of
+from fdstore.text.paging import DEFAULT_PAGE_SIZE, pages_of
 from fdstore.tools.process_task import SpawnTask, encode_task
 
 PEER = "FDSTORE_BENCH_RLMS"

@@ -20,7 +20,7 @@ from fdstore.bench.child import LineChild, digest, line_child
 from fdstore.bench.measuring import BenchRow, Lap, Rounds, at_least, at_most, lap, row, self_timed, take_turns
 from fdstore.bench.stage import MB, BenchStage, keys_of
 from fdstore.client import Process, StreamWriter
-from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
+from fdstore.text.paging import DEFAULT_PAGE_SIZE
 
 BLOCK_BYTES = 65_536
 BLOCKS = 100

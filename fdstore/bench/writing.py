@@ -15,8 +15,7 @@ from fdstore.bench.measuring import Bar, BenchRow, Lap, at_least, at_most, lap, 
 from fdstore.bench.stage import GB, KB, MB, BenchStage, format_size
 from fdstore.bench.stage import stage as new_stage
 from fdstore.client import Process
-from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
-from fdstore.text.paging import cut
+from fdstore.text.paging import DEFAULT_PAGE_SIZE, cut
 
 Fields = list[bytes | str]
 """Alternating numbers and texts of pages, for HSET."""

@@ -164,11 +164,9 @@ def _run(
     options = descriptors.options
     if options.http is None:
         server = UpstreamProcess(command) if group is None else ServerGroup(group, _say)
-        descriptors.start()
         return Relay(server, descriptors, programs=programs).run()
     entry = _wrapped_entry()
     url, headers = _whole_url(options.http, entry), parse_headers(options.header, entry)
-    descriptors.start()
     if options.listen is None:
         from fdstore.hosts.gateway.http_upstream import HttpUpstream
 
@@ -178,6 +176,7 @@ def _run(
     with as_usage_errors("--listen"):
         socket = listening_socket(options.listen)
     output.show_logs()
+    descriptors.start()
     serve(HttpRelay(url, descriptors, headers, programs=programs), socket, url, _say)
     return 0
 

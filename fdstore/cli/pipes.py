@@ -62,10 +62,10 @@ def pipe(
     from fdstore.agents.runtime.local_worker import ensure_worker
     from fdstore.agents.runtime.waker import waker
     from fdstore.model import ends
-    from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
     from fdstore.store.processes import pipelines, process_records, waiting
     from fdstore.store.views import worker_check
     from fdstore.text.commands import check_tees, parse, programs_in
+    from fdstore.text.paging import DEFAULT_PAGE_SIZE
     from fdstore.text.selection import fd_id
     from fdstore.tools.process_task import PipeTask, encode_task
 

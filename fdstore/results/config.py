@@ -13,8 +13,8 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.fields import about
 from fdstore.results.tool_policy import THRESHOLDS, ToolPolicy, check_size
-from fdstore.store.contents.staging import DEFAULT_PAGE_SIZE
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.paging import DEFAULT_PAGE_SIZE
 
 SIZES = {
     "default_page_size": 1,

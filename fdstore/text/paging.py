@@ -24,6 +24,9 @@ from fdstore.errors import InvalidArgument, NotEncoded
 
 DecodeErrors = Literal["strict", "backslashreplace"]
 
+DEFAULT_PAGE_SIZE = 4000
+"""The default page size of text, in characters."""
+
 BLOCK_CHARS = 250_000
 """Texts are cut in blocks of this many characters: small enough that Redis starts early and is blocked only
 briefly by each, and not a power of two, which takes more memory in Redis."""

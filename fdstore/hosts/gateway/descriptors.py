@@ -1,15 +1,16 @@
 """The store of a gateway, connected in the background.
 
-The server is started at once and the store is connected meanwhile. Our tools are listed without a store. A
-long text waits for the first attempt, but not for a store that is away, which changes nothing for the host:
-texts pass as they are, stderr says so once, and a thread tries again until the store answers (see
-`wire.breaker`).
+The server is started at once; the store is connected from its first answer on, since hosts give servers
+little time for that one. Our tools are listed without a store. A long text waits for the first attempt, but
+not for a store that is away, which changes nothing for the host: texts pass as they are, stderr says so once,
+and a thread tries again until the store answers (see `wire.breaker`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -18,13 +19,13 @@ from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.tool_list import offered_tools
 from fdstore.hosts.project import Project
 from fdstore.setup.settings import HOST_PATIENCE_S
-from fdstore.tools.catalogue import READING_TOOLS
 
 if TYPE_CHECKING:
     from fdstore.client._sync.process import Process
     from fdstore.client._sync.store import Connector, Store
     from fdstore.hosts.gateway.json_texts import Text
     from fdstore.results.config import FDConfig
+    from fdstore.tools.tool_names import ToolName
     from fdstore.toolset._sync import Toolset
 
 T = TypeVar("T")
@@ -65,8 +66,6 @@ class Descriptors:
     report    called with one line for people
     session   name of the session under which `fdstore saved` counts
     limit     texts of more characters are stored
-    offered   which of our tools the host is offered; without any, another gateway of the process offers
-              those that read
     """
 
     def __init__(
@@ -82,7 +81,6 @@ class Descriptors:
         self.options, self.report = options, report
         self._url, self._prefix, self._process = url, prefix, options.process or project.process
         self.limit = options.max_direct_output_chars or project.config.direct_chars
-        self.offered = offered_tools(options)
         self._session = session
         self._connected: Connected | None = None
         self._tried = threading.Event()
@@ -90,13 +88,24 @@ class Descriptors:
         self._told: set[str] = set()
         self._connector: Connector | None = None
         self._ended = threading.Event()
-        self._is_looking = False
+        self._is_started = self._is_looking = False
         self._is_away = True
         self._is_reported = False
         self._problem: FDStoreError = StoreUnavailable("the store", "it was not reached yet")
 
+    @cached_property
+    def offered(self) -> Sequence[ToolName]:
+        """The tools that the host is offered; without any, another gateway of the process offers those that
+        read."""
+        return offered_tools(self.options)
+
     def start(self) -> None:
-        """Begin to look for the store, on a thread."""
+        """Begin to look for the store, on a thread, unless that was begun: whatever needs it does so too."""
+        if not self._is_started:
+            self._is_started = True
+            self._begin_to_look()
+
+    def _begin_to_look(self) -> None:
         with self._lock:
             if self._is_looking:
                 return
@@ -179,6 +188,7 @@ class Descriptors:
     def work(self, body: Callable[[Connected], T]) -> T:
         """Return what `body` does with the store. Raises its errors, and `StoreUnavailable` if there was no
         connection yet."""
+        self.start()
         self._tried.wait(FIRST_TRY_S)
         found = self._connected  # one that is away says since when
         if found is None:
@@ -216,6 +226,7 @@ class Descriptors:
         """Connect, and open the process: a store that restarted may have lost it. Raises as `connect`."""
         import fdstore
         from fdstore.client._sync.store import Connector
+        from fdstore.tools.catalogue import READING_TOOLS
 
         if self._connector is None:
             self._connector = Connector(self._url, self._prefix, patience=HOST_PATIENCE_S)
@@ -237,6 +248,7 @@ class Descriptors:
 
     def _reachable(self) -> Connected | None:
         """Return the store unless it is away, which only the thread that looks for it waits for."""
+        self.start()
         self._tried.wait(FIRST_TRY_S)
         return None if self._is_away else self._connected
 
@@ -245,7 +257,7 @@ class Descriptors:
         self._report_failure(error)
         if isinstance(error, (StoreUnavailable, UnknownOutcome)):
             self._problem, self._is_away = error, True
-            self.start()
+            self._begin_to_look()
 
     def _worked(self) -> None:
         was_away, self._is_away = self._is_away, False

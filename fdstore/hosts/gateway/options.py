@@ -7,7 +7,7 @@ into the configuration of a host, and the modules that they change receive them 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,9 @@ class Option(NamedTuple):
     needs: str = ""
     wraps: bool = False
     usual: str | None = None
+
+
+ToolChoice: TypeAlias = Literal["none", "read", "all"]
 
 
 class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     tools: Annotated[
-        Literal["none", "read", "all"] | None,
+        ToolChoice | None,
         Option(
             None,
             "Tools of fdstore that the host sees beside the server's: all has put_fd, write_fd and close_fd"

@@ -45,7 +45,7 @@ class Relay:
         programs: Programs | None = None,
     ) -> None:
         self._ended: SimpleQueue[Literal["host", "server"]] = SimpleQueue()
-        self._server = server
+        self._server, self._descriptors = server, descriptors
         self._host = HostConnection(
             descriptors,
             server.send,
@@ -97,6 +97,7 @@ class Relay:
         for message in self._server.messages():
             self._host.answer(message)
             del message  # which may be large
+            self._descriptors.start()
         self._host.lose_server(f"the MCP server has ended: {self._server.command}")
         self._ended.put("server")
 

@@ -234,7 +234,7 @@ class Rewriter:
             return self._cancel(params) if method == "notifications/cancelled" else FORWARD
         id = fields["id"]
         tool = _tool_of(method, params)
-        names = self.offer.names
+        names = self.offer.names if method == "tools/call" else {}
         if tool in names:
             self._ours.add(key)
             self.offer.host_has_tools = True  # as after a restart of the gateway

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
@@ -20,18 +21,15 @@ from fdstore.hosts.gateway.json_parts import (
     text_at,
     value_of,
 )
-from fdstore.hosts.gateway.options import GatewayOptions
-from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
-from fdstore.tools.tool_names import ToolName
+from fdstore.hosts.gateway.options import GatewayOptions, ToolChoice
+
+if TYPE_CHECKING:
+    from fdstore.tools.tool_names import ToolName
 
 PREFIX = "fdstore_"
 
-CHOICES: Mapping[str, Sequence[ToolName]] = {
-    "none": (),
-    "read": READING_TOOLS,
-    "all": (*READING_TOOLS, "put_fd", "write_fd", "close_fd"),
-}
-"""Those of our tools that a gateway offers, by `--tools`: `all` has those that need no further permission."""
+WRITING_TOOLS: tuple[ToolName, ...] = ("put_fd", "write_fd", "close_fd")
+"""What `--tools all` adds to those that read: tools that need no further permission."""
 
 CODE_TOOLS = RUN_PYTHON, FIND_TOOLS = "run_python", "find_tools"
 """Those that `--code` adds."""
@@ -43,7 +41,21 @@ to; and it writes results of more than 50 000 characters to a file, which escapi
 
 def offered_tools(options: GatewayOptions) -> Sequence[ToolName]:
     """Return those of our tools that work on descriptors and that a gateway offers."""
-    return CHOICES[options.tools or ("none" if options.code == "only" else "read")]
+    chosen = _choice(options)
+    if chosen == "none":
+        return ()
+    from fdstore.tools.catalogue import READING_TOOLS  # the first answer to a host need not wait for it
+
+    return READING_TOOLS if chosen == "read" else (*READING_TOOLS, *WRITING_TOOLS)
+
+
+def has_own_tools(options: GatewayOptions) -> bool:
+    """Return whether a gateway offers any tool of ours."""
+    return _choice(options) != "none" or options.code is not None
+
+
+def _choice(options: GatewayOptions) -> ToolChoice:
+    return options.tools or ("none" if options.code == "only" else "read")
 
 
 class ToolOffer:
@@ -54,16 +66,22 @@ class ToolOffer:
     ours_only       the host sees no tools of the server
     host_has_tools  whether this host was shown ours, or has called one: a result becomes a descriptor only
                     for a host that can read it
-    names           ours by the names that the host was shown
     """
 
     def __init__(self, options: GatewayOptions, server_tools: set[str] | None = None) -> None:
         self._options = options
-        self._tools = (*offered_tools(options), *(() if options.code is None else CODE_TOOLS))
         self.ours_only = options.code == "only"
         self._server_tools = set() if server_tools is None else server_tools
-        self.names: Mapping[str, str] = choose_names(self._server_tools, self._tools)
-        self.host_has_tools = not self._tools
+        self.host_has_tools = not has_own_tools(options)
+
+    @cached_property
+    def _tools(self) -> Sequence[str]:
+        return (*offered_tools(self._options), *(() if self._options.code is None else CODE_TOOLS))
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Our tools by the names that the host was shown."""
+        return choose_names(self._server_tools, self._tools)
 
     def for_host(self) -> ToolOffer:
         """Return the offer for another host of the same server."""
@@ -91,7 +109,7 @@ def _name_of(tool: Json) -> str | None:
     return text_at(parts_of(tool) or {}, "name")
 
 
-def choose_names(taken: Iterable[str], tools: Sequence[str] = READING_TOOLS) -> dict[str, str]:
+def choose_names(taken: Iterable[str], tools: Sequence[str]) -> dict[str, str]:
     """Return our tools by the name that each is offered under: its own, or one with a prefix if the server
     has a tool of that name.
 
@@ -140,6 +158,8 @@ def with_our_tools(
 
 
 def _hints(tool: str) -> dict[str, bool]:
+    from fdstore.tools.catalogue import BUILT_IN
+
     effect = BUILT_IN[tool].effect
     return {
         "readOnlyHint": effect == "reads",

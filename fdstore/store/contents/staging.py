@@ -45,13 +45,10 @@ from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE, ByteTotals
 from fdstore.text.index import IndexWriter
 from fdstore.text.media_types import DEFAULT_TYPES
 from fdstore.text.numbers import MAX_INTEGER
-from fdstore.text.paging import Page, encode
+from fdstore.text.paging import DEFAULT_PAGE_SIZE, Page, encode
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Abandon, Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.scripts import script, text
-
-DEFAULT_PAGE_SIZE = 4000
-"""The default page size of text, in characters."""
 
 STAGING_TTL_S = 900
 """TTL of staged keys: how long a source may pause during ingestion, and how long the keys of a dead writer

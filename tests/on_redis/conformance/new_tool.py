@@ -33,7 +33,8 @@ def main(directory: Path, url: str) -> dict[str, object]:
     from fdstore.agents.loop.program_loader import load
     from fdstore.agents.runtime.run_agent import make_toolbox
     from fdstore.files.permissions import Permissions
-    from fdstore.hosts.gateway.tool_list import choose_names
+    from fdstore.hosts.gateway.options import GatewayOptions
+    from fdstore.hosts.gateway.tool_list import ToolOffer
     from fdstore.hosts.mcp.access import PERMISSIONS, Access, tools_of
     from fdstore.hosts.mcp.tool_list import list_tools
     from fdstore.hosts.mcp.toolsets import Toolsets
@@ -76,7 +77,7 @@ def main(directory: Path, url: str) -> dict[str, object]:
         [of_mcp] = [each for each in list_tools(Toolsets(connected, access), access) if each.name == NAME]
         found["mcp"] = of_mcp.model_dump(mode="json", by_alias=True, exclude_none=True)
     found["permissions"] = [each for each in PERMISSIONS if NAME in tools_of([each])]
-    found["gateway"] = list(choose_names([]))
+    found["gateway"] = list(ToolOffer(GatewayOptions()).names)
     found["held_back"] = NAME in HELD_BACK
     found["editor"] = editor_schema()["properties"]["tools"]["properties"]["enabled"]["items"]["enum"]
     found["types"] = generate_tool_names.module().splitlines()

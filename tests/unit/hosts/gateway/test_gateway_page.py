@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from fdstore.cli import VERBS, load_verb
-from fdstore.hosts.gateway.tool_list import READING_TOOLS
 from fdstore.setup.settings import VARIABLES
+from fdstore.tools.catalogue import READING_TOOLS
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "how-to" / "gateway.md").read_text("utf-8")
