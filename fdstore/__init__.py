@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from fdstore.tools.definition_shapes import DefinitionShape
     from fdstore.tools.functions.python_tool import tool
     from fdstore.tools.tool_names import ToolName
-    from fdstore.toolset import Toolset
+    from fdstore.toolset._sync import Toolset
 
 __version__ = "0.1.0"
 
@@ -83,7 +83,7 @@ _HOMES = {
     "fdstore.tools.functions.python_tool": ("tool",),
     "fdstore.results.tool_outcome": ("Offloaded", "ToolResult"),
     "fdstore.results.tool_policy": ("ToolPolicy",),
-    "fdstore.toolset": ("Toolset",),
+    "fdstore.toolset._sync": ("Toolset",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

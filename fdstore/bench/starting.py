@@ -91,6 +91,7 @@ def import_sdk() -> float:
 def processor_until_answer(command: list[str], stage: BenchStage) -> float:
     """Return the seconds of processor that a server has taken when it has answered `initialize`."""
     environment = {**os.environ, "FDSTORE_URL": stage.url, "FDSTORE_PREFIX": stage.store.prefix}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installers compile what they install
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as server:
         assert server.stdin

@@ -22,7 +22,7 @@ from fdstore.bench.stage import BenchStage
 from fdstore.client import Process, StreamWriter
 from fdstore.store.processes import waiting
 from fdstore.store.streams import streams
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 
 MOST = 4
 """The most round trips of an operation, or of a turn of an agent, beside those with a bar of their own."""

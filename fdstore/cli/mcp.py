@@ -6,6 +6,7 @@ import asyncio
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -20,6 +21,7 @@ from fdstore.setup.log_options import log_options
 from fdstore.setup.optional_packages import frozen_imports, require
 
 if TYPE_CHECKING:
+    from fdstore.client._async.store import Connector
     from fdstore.hosts.mcp.toolsets import Toolsets
     from fdstore.store.tokens import Permission
 
@@ -109,13 +111,14 @@ def mcp(
         from fdstore.hosts.mcp.stdio import serve_stdio
         from fdstore.hosts.mcp.toolsets import ToolOptions, Toolsets
         from fdstore.hosts.project import current_project, session_name
-        from fdstore.programs.interpreter import pool
         from fdstore.results.config import FDConfig
         from fdstore.setup import settings
     output.show_logs(log_level, log_format)
     with as_usage_errors():
         permissions = parse_permissions(",".join(allow))
         if "python" in permissions:
+            from fdstore.programs.interpreter import pool
+
             require((pool.PACKAGE,), pool.EXTRA)
         project = current_project()
         access = access_to(process or project.process, permissions)
@@ -134,13 +137,16 @@ def mcp(
         meter=session_name("mcp"),
     )
 
+    @cache
+    def connector() -> Connector:
+        from fdstore.client._async.store import Connector  # a host is answered that it is served before
+
+        return Connector(session.url, session.prefix, patience=settings.HOST_PATIENCE_S)
+
     async def serve() -> None:
         # programs each take a thread while they run, and others must not wait for them
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "fdstore-mcp"))
-        from fdstore.client._async.store import Connector
-
-        connector = Connector(session.url, session.prefix, patience=settings.HOST_PATIENCE_S)
-        toolsets = Toolsets(connector.connect, access, options)
+        toolsets = Toolsets(lambda: connector().connect(), access, options)
         if address is None:
             server = build_server(toolsets)
             if hook:

@@ -65,10 +65,13 @@ class CliSession:
     def check_url(self) -> None:
         """Check the store's URL before a verb runs, even if it uses only the embedded server. Raises
         `InvalidArgument`."""
-        if self.chosen_url is not None:
+        from fdstore.setup.url_options import is_plain
+
+        url = self.chosen_url
+        if url is not None and not is_plain(url):
             from fdstore.wire.store_url import parse_store_url
 
-            parse_store_url(self.chosen_url)
+            parse_store_url(url)
 
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:

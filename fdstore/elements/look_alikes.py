@@ -62,7 +62,7 @@ def escape_look_alikes(text: str) -> tuple[str, int]:
     ('a <b> and a &lt;/fd_list>', 1)
     """
     if text.isascii():
-        return _ASCII.subn("&lt;", text)
+        return _ascii().subn("&lt;", text)
     is_plain = not any(char in text for char in LIKE_LESS_THAN)
     return _unicode(is_plain).subn("&lt;", text)
 
@@ -72,10 +72,10 @@ def _ascii_pattern(start: str) -> str:
     return _INVISIBLE.join(classes)
 
 
-_ASCII = re.compile(
-    rf"<(?!<)(?={_BLANK}(?:/{_BLANK})?(?:{'|'.join(map(_ascii_pattern, _SPELLINGS))}))",
-    re.ASCII | re.IGNORECASE,
-)
+@cache  # it takes milliseconds to compile, which a command that starts need not wait for
+def _ascii() -> re.Pattern[str]:
+    starts = "|".join(map(_ascii_pattern, _SPELLINGS))
+    return re.compile(rf"<(?!<)(?={_BLANK}(?:/{_BLANK})?(?:{starts}))", re.ASCII | re.IGNORECASE)
 
 
 @cache

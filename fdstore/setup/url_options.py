@@ -122,6 +122,24 @@ OPTIONS = frozenset({"db", "username", "password", "client_name"}) | TLS_OPTIONS
 """Options that the query of a URL may contain."""
 
 
+_PLAIN = re.compile(
+    r"rediss?://(?:[\w.~-]*:[\w.~-]+@)?[a-z0-9][a-z0-9-]{0,40}(?:\.[a-z0-9][a-z0-9-]{0,40}){0,4}"
+    r"(?::(?:[1-9]\d{0,3}|[1-5]\d{4}))?(?:/\d?)?"
+    r"|unix:///[\w.-][\w./-]*",
+    re.ASCII,
+)
+
+
+def is_plain(url: str) -> bool:
+    """Return whether a URL is one that every parser takes, with a host and little else: others need redis-py,
+    whose import takes longer than a small command.
+
+    >>> is_plain("redis://:secret@db.example:6379/0"), is_plain("redis://db.example?db=x")
+    (True, False)
+    """
+    return _PLAIN.fullmatch(url) is not None
+
+
 def check_options(parts: SplitResult) -> None:
     """Check the options in a URL's query. Raises `ValueError` for the first one that is not supported.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 
 SAMPLE_CHARS = 50_000
@@ -24,14 +25,18 @@ PARTS = 10
 LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0
 """The bounds of a calibration."""
 
-_WORDS = re.compile(
-    r"([A-Za-z]+)|(\d+)|([\u0370-\u1fff]+)|([\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]+)|([^\x00-\uffff]+)"
-    r"|(\s+)|([^\sA-Za-z\d]+)"
-)
 _RUNS = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _CHANGES = re.compile(r"[a-z][A-Z]|[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 CODE_CHANGES, CODE_CHARS = 0.2, 1.55
 """A run with more changes for each character is a code, and has a token for so many characters."""
+
+
+@cache  # it takes milliseconds to compile, which a command that starts need not wait for
+def _word() -> re.Pattern[str]:
+    return re.compile(
+        r"([A-Za-z]+)|(\d+)|([\u0370-\u1fff]+)|([\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]+)"
+        r"|([^\x00-\uffff]+)|(\s+)|([^\sA-Za-z\d]+)"
+    )
 
 
 def estimate_tokens(text: str) -> int:
@@ -82,7 +87,7 @@ def _counts(texts: Iterable[str]) -> Iterator[float]:
                 end = match.end()
                 total += len(run) / CODE_CHARS
         plain.append(text[end:])
-        for match in chain.from_iterable(map(_WORDS.finditer, plain)):
+        for match in chain.from_iterable(map(_word().finditer, plain)):
             size = match.end() - match.start()
             match match.lastindex:
                 case 1:  # a word of six letters is one token

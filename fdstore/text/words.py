@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from unicodedata import normalize
 
 MAX_WORDS = 64
@@ -33,9 +33,17 @@ CACHED_CHARS = 200
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _PART = rf"[^\W_{_UNSPACED}]+"
-_RUNS = re.compile(rf"(?P<unspaced>(?:(?=\w)[{_UNSPACED}])+)|{_PART}(?:[._-]+{_PART})*")
-_UNSPACED_CHAR = re.compile(f"[{_UNSPACED}]")
 _LATER_PART = re.compile(r"(?<=[._-])[^._-]")
+
+
+@cache  # it takes milliseconds to compile, which a command that starts need not wait for
+def _run() -> re.Pattern[str]:
+    return re.compile(rf"(?P<unspaced>(?:(?=\w)[{_UNSPACED}])+)|{_PART}(?:[._-]+{_PART})*")
+
+
+@cache
+def _unspaced_char() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
 
 
 def is_unspaced(char: str) -> bool:
@@ -44,7 +52,7 @@ def is_unspaced(char: str) -> bool:
     >>> is_unspaced("語"), is_unspaced("w")
     (True, False)
     """
-    return _UNSPACED_CHAR.match(char) is not None
+    return _unspaced_char().match(char) is not None
 
 
 def words_of(text: str) -> list[str]:
@@ -88,7 +96,7 @@ def _runs(text: str) -> Iterator[re.Match[str]]:
     """Return the runs of letters and digits; those without blanks have a group."""
     # folding may undo the normal form
     folded = normalize("NFKC", normalize("NFKC", text[:MAX_TEXT_CHARS]).casefold())
-    return _RUNS.finditer(folded)
+    return _run().finditer(folded)
 
 
 def _pairs(run: str) -> Iterator[str]:

@@ -6,7 +6,3 @@
 
 `fdstore.aio.Toolset` is the asyncio version.
 """
-
-from fdstore.toolset._sync import Toolset
-
-__all__ = ["Toolset"]

@@ -1,4 +1,7 @@
-"""Build the context of a `Toolset`'s tools: validated arguments, linked programs, the waker of workers."""
+"""Build the context of a `Toolset`'s tools: validated arguments, linked programs, the waker of workers.
+
+What starts agents is imported where it is needed: a host describes our tools before it does anything else.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fdstore.agents.loop.models.prices import priced_settings
-from fdstore.agents.runtime.local_worker import after_ensuring_worker
-from fdstore.agents.runtime.waker import waker
 from fdstore.errors import InvalidArgument
 from fdstore.files.paths import Root
 from fdstore.model.people import PersonAnswer, Question
@@ -73,6 +73,11 @@ def context_for(
     chosen = config or FDConfig()
     if chosen.enabled and FD_TOOLS.isdisjoint(names):
         names |= {"read_fd"}  # descriptors that the model cannot read would be useless
+    settings = None
+    if ask is not None:
+        from fdstore.agents.loop.models.prices import priced_settings
+
+        settings = priced_settings(ask.settings)
     context = Context(
         handle=handle,
         prefix=prefix,
@@ -89,7 +94,7 @@ def context_for(
         count_tokens=TokenCounter(chosen.count_tokens),
         wait_for_workers=wait_for_workers,
         meter=meter,
-        ask=None if ask is None else priced_settings(ask.settings),
+        ask=settings,
         code_may_create=code_may_create,
         approve=approve,
     )
@@ -135,8 +140,12 @@ def waker_for(
     no-op if none of the enabled tools needs a worker.
     `code_starts`: code of run_python may ask models or start processes. Raises `InvalidArgument`."""
     names = check_enabled(enabled)
-    needed = not PROCESS_TOOLS.isdisjoint(names) or (code_starts and "run_python" in names)
-    return after_ensuring_worker(store_url, prefix, waker(store_url, prefix)) if needed else do_nothing
+    if PROCESS_TOOLS.isdisjoint(names) and not (code_starts and "run_python" in names):
+        return do_nothing
+    from fdstore.agents.runtime.local_worker import after_ensuring_worker
+    from fdstore.agents.runtime.waker import waker
+
+    return after_ensuring_worker(store_url, prefix, waker(store_url, prefix))
 
 
 def do_nothing(process: str) -> None:

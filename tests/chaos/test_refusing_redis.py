@@ -10,7 +10,7 @@ import pytest
 from fdstore.client import Store
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.processes import leases
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from tests.chaos.agents import has_ended, record_of
 from tests.chaos.conftest import Faults
 from tests.chaos.test_absent_redis import FASTER

@@ -22,7 +22,7 @@ from typing import Any
 
 from fdstore.client import Process, Store
 from fdstore.results.tool_outcome import ToolResult
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from fdstore.wire._sync.runner import Runner
 from tests.chaos.fatal import FatalRunner, Send
 from tests.chaos.proxy import count_complete

@@ -19,7 +19,7 @@ from fdstore.cli import cli
 from fdstore.errors import StoreUnavailable
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import ScriptedModel
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from tests.elements import only
 from tests.on_cluster.cluster import port_of, start_sentinel
 from tests.on_redis.followers import Reader

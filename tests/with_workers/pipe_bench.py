@@ -23,7 +23,7 @@ from fdstore.store.processes import pipelines, process_records
 from fdstore.store.processes.pipelines import PipeFds
 from fdstore.testing import ScriptedModel
 from fdstore.tools.process_task import PipeTask, encode_task
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from tests.elements import Element, only
 from tests.servers import values_in
 from tests.waiting import wait_until

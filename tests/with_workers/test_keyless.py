@@ -13,7 +13,7 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.store.processes import process_records, waiting
 from fdstore.store.views import worker_registry
 from fdstore.testing import ScriptedModel, say
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from tests.elements import only
 from tests.waiting import wait_until
 from tests.with_workers.agent_harness import launch

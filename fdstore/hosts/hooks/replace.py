@@ -19,7 +19,7 @@ from fdstore.hosts.hooks.persisted_file import whole_of
 from fdstore.hosts.project import Project
 from fdstore.results.tool_outcome import Offloaded
 from fdstore.tools.catalogue import READING_TOOLS
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 
 DEADLINE_S = 20.0
 """The longest time that a host waits. Storing 100 MB takes some seconds; hosts themselves wait for 60."""

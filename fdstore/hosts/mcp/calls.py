@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -29,8 +29,10 @@ from fdstore.setup.settings import HOST_PATIENCE_S
 from fdstore.text.surrogates import escape_surrogates
 from fdstore.tools.built_in import run_python
 from fdstore.tools.catalogue import BUILT_IN
-from fdstore.toolset._async import Toolset
 from fdstore.wire.operation import new_op
+
+if TYPE_CHECKING:
+    from fdstore.toolset._async import Toolset
 
 RUN_PYTHON = run_python.TOOL.name
 

@@ -17,7 +17,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -27,7 +27,6 @@ from mcp.server.session import ServerSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fdstore.client._async.store import Store
 from fdstore.errors import FDStoreError, InvalidArgument, MissingExtra
 from fdstore.hosts.mcp.access import Access
 from fdstore.hosts.mcp.toolsets import Toolsets
@@ -35,6 +34,9 @@ from fdstore.model.people import MAX_NAME_CHARS, GivenAnswer, Question
 from fdstore.store.clock import redis_now
 from fdstore.store.processes import people
 from fdstore.text.layout import show_controls
+
+if TYPE_CHECKING:
+    from fdstore.client._async.store import Store
 
 log = logging.getLogger("fdstore.mcp")
 

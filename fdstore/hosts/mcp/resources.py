@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import mcp_types as types
 
-from fdstore.client._async.process import Process
 from fdstore.errors import InvalidArgument, PageOutOfRange, StoreUnavailable, TooLarge, quoted
 from fdstore.hosts.mcp.access import Access
 from fdstore.hosts.mcp.protocol_errors import NotPermitted
@@ -22,6 +22,9 @@ from fdstore.store.addresses import TEMPLATE, Address, parse_uri, uri_of
 from fdstore.store.contents import descriptors
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import JsonValue
+
+if TYPE_CHECKING:
+    from fdstore.client._async.process import Process
 
 PAGE_OF_LIST = 100
 """Resources in one answer to `resources/list`."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
@@ -26,7 +26,9 @@ from fdstore.hosts.mcp.toolsets import OpenToolset, Toolsets
 from fdstore.hosts.mcp.updates import Updates
 from fdstore.tools.instructions import uses
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset._async import Toolset
+
+if TYPE_CHECKING:
+    from fdstore.toolset._async import Toolset
 
 log = logging.getLogger("fdstore.mcp")
 
@@ -53,11 +55,13 @@ def build_server(
 
     Raises `InvalidArgument` for a host tool whose name is taken.
     """
-    toolsets = OpenToolset(tools) if isinstance(tools, Toolset) else tools
+    toolsets = tools if isinstance(tools, Toolsets) else OpenToolset(tools)
     hosts = by_name(host_tools)
     updates, questions = Updates(toolsets), Elicitations(toolsets)
+    was_asked = asyncio.Event()
 
     def access_of(context: RequestContext) -> Access:
+        was_asked.set()
         return toolsets.default if find_access is None else find_access(context)
 
     async def on_list_tools(
@@ -137,7 +141,7 @@ def build_server(
     @asynccontextmanager
     async def lifespan(_: Server[Any]) -> AsyncIterator[dict[str, Any]]:
         first = toolsets.toolset if find_access is None else toolsets.store
-        connecting = asyncio.create_task(_connect_early(first), name="fdstore connect")
+        connecting = asyncio.create_task(_connect_early(was_asked, first), name="fdstore connect")
         try:
             yield {}
         finally:
@@ -195,8 +199,10 @@ def _report_of(context: RequestContext) -> Report | None:
     return context.session.report_progress
 
 
-async def _connect_early(connect: Callable[[], Awaitable[object]]) -> None:
-    """Connect before the first call. An error is the result of calls, and a line in the log."""
+async def _connect_early(was_asked: asyncio.Event, connect: Callable[[], Awaitable[object]]) -> None:
+    """Connect before the first call, but not before a host is answered that it is served: it waits for that
+    alone. An error is the result of calls, and a line in the log."""
+    await was_asked.wait()
     try:
         await connect()
     except FDStoreError as error:

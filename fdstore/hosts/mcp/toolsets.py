@@ -12,12 +12,11 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from fdstore.client._async.process import Process
-from fdstore.client._async.store import Store
 from fdstore.errors import NotFound, StoreUnavailable
 from fdstore.hosts.mcp.access import Access, tools_of
 from fdstore.results.config import FDConfig
@@ -27,8 +26,12 @@ from fdstore.store.processes.processes import open_child
 from fdstore.store.recent import Recent
 from fdstore.store.tokens import PERMISSIONS
 from fdstore.tools.toolbox import Toolbox
-from fdstore.toolset._async import Toolset
 from fdstore.toolset.build import described_context
+
+if TYPE_CHECKING:
+    from fdstore.client._async.process import Process
+    from fdstore.client._async.store import Store
+    from fdstore.toolset._async import Toolset
 
 DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
 
@@ -41,7 +44,7 @@ MAX_TOOLSETS = 256
 PROGRAMS_AT_ONCE = 8
 """Programs of different processes that run at the same time; each may take much memory and a processor."""
 
-Connect = Callable[[], Awaitable[Store]]
+Connect: TypeAlias = Callable[[], Awaitable["Store"]]
 
 
 class ToolOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +104,8 @@ class Toolsets:
             return None
 
     def _build(self, process: Process, access: Access) -> Toolset:
+        from fdstore.toolset._async import Toolset
+
         options = self.options
         return Toolset(
             process,
@@ -129,6 +134,8 @@ class Toolsets:
             raise NotFound(f"process {name}", (access.process,) if "read" in access.permissions else ())
         if name == access.process:
             return (await self.toolset(access)).process
+        from fdstore.client._async.process import Process
+
         store = await self.store()
         return Process(store, await store.run(open_child(store.prefix, name)))
 

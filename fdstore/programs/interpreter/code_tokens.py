@@ -18,13 +18,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 
 MAX_NESTED = 200
 """Brackets in brackets; Python takes no more either."""
 
-_TOKEN = re.compile(
-    r"""
+_TOKEN = r"""
     [\ \t\f]+ | \\(?:\r\n|[\r\n]) | \#[^\r\n]*
     | (  (?i:[rbu]|br|rb)?
          (?: '{3}[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'{3}
@@ -39,9 +38,7 @@ _TOKEN = re.compile(
        | (?i:[ft]|[ft]r|r[ft])(?:'(?!'')[^'\\{}\r\n]*'|"(?!"")[^"\\{}\r\n]*")
       )
     | ([\r\n](?:[\ \t\f]*[\r\n])*) | ([(\[{]) | ([)\]}]) | ((?i:[ft]|[ft]r|r[ft])(?:'{3}|"{3}|['"])) | (.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """
 """Any character beyond ASCII may be one of a name, as those of Thai or Hindi are that `\\w` leaves out."""
 
 _PLAIN, _LINE_END, _OPENING, _CLOSING, _F_STRING, _OTHER = range(1, 7)
@@ -55,6 +52,11 @@ COMPOUND = frozenset(
 
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _FORMAT_BEGINS = (":", ":=")
+
+
+@cache  # it takes milliseconds to compile, which a command that starts need not wait for
+def _token() -> re.Pattern[str]:
+    return re.compile(_TOKEN, re.VERBOSE | re.DOTALL)
 
 
 def _literal(quote: str, *, is_raw: bool) -> re.Pattern[str]:
@@ -229,7 +231,7 @@ class _Reader:
         index, around = len(found.texts), stack[-1]
         field = string.fields[-1] if string else None
         of_field = field.index if field else -2
-        for match in _TOKEN.finditer(self.code, at):
+        for match in _token().finditer(self.code, at):
             kind = match.lastindex
             if kind is None or (kind == _LINE_END and around != -1):
                 continue

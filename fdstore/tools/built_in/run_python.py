@@ -11,7 +11,6 @@ from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import InvalidArgument
 from fdstore.model.model_servers import ModelServer
 from fdstore.programs.host import Starters
-from fdstore.programs.python_call import run_call
 from fdstore.programs.refusals import NotForCode
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
@@ -34,6 +33,8 @@ class RunPython(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: RunPython, call_id: str | None) -> Operation[ToolOutcome]:
+    from fdstore.programs.python_call import run_call  # what describes tools does not run code
+
     return (yield from run_call(context, starters_for(context), arguments.code, call_id or new_op()))
 
 

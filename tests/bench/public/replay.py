@@ -16,7 +16,7 @@ import msgspec
 from fdstore.client import Process
 from fdstore.results.config import FDConfig
 from fdstore.tools.tool_names import ToolName
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from tests.bench.public.package import PublicTask
 from tests.bench.tasks.counting import Part, as_json
 

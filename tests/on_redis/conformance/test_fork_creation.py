@@ -11,7 +11,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, SpawnLimit
 from fdstore.store.processes import forks
 from fdstore.store.processes.processes import StoredProgram
-from fdstore.toolset import Toolset
+from fdstore.toolset._sync import Toolset
 from fdstore.wire.operation import Operation
 
 

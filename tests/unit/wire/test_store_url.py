@@ -7,10 +7,13 @@ import traceback
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fdstore.agents.runtime.broker_url import find_broker
 from fdstore.errors import InvalidArgument
-from fdstore.setup.url_options import has_password, hide_password
+from fdstore.setup import url_options
+from fdstore.setup.url_options import has_password, hide_password, is_plain
 from fdstore.store.keys import check_root
 from fdstore.wire.store_url import parse_store_url
 
@@ -36,6 +39,28 @@ def test_every_form_of_url_is_parsed(url: str, kind: str, hosts: tuple[object, .
     place = parse_store_url(url)
 
     assert (place.kind, place.hosts, place.master) == (kind, hosts, master)
+
+
+@given(st.from_regex(url_options._PLAIN, fullmatch=True))
+def test_a_plain_url_is_one_that_is_parsed(url: str) -> None:
+    assert is_plain(url)
+    assert parse_store_url(url).kind == "redis"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://ann@a",
+        "redis://a/x",
+        "redis://a:70000",
+        "redis://a?db=x",
+        "rediss://",
+        "redis://:p/w@a",
+        "a:6379",
+    ],
+)
+def test_a_wrong_url_is_not_plain(url: str) -> None:
+    assert not is_plain(url)
 
 
 def test_login_options_and_database_apply_to_every_host() -> None:
