@@ -235,7 +235,8 @@ class Process:
         'line 120 of the build\nline 121 of the build\n'
         """
         page = 1 if start is None else start
-        one_page = mode is None is count and not (read_all or wait)
+        one_page = mode in (None, "page") and not (read_all or wait)
+        one_page = one_page and (count is None or (type(count) is int and count == 1))
         if tracing.tracer is not None and tracing.is_in_span():
             one_page = False  # only operations are traced
         if one_page and type(fd) is str and type(page) is int and type(wait) is float:

@@ -120,6 +120,30 @@ def test_reading_any_part_equals_slicing_the_text(
         assert_slice(afresh, text, page_size, mode, start, 2)
 
 
+def test_a_page_is_the_same_whatever_says_that_it_is_one(proc: Process) -> None:
+    proc.create("one\ntwo\nthree", page_size=5)
+
+    pages = [
+        [
+            proc.read("fd:1", start=2, **given)
+            for given in ({}, {"mode": "page"}, {"mode": "page", "count": 1})
+        ]
+        for _ in range(2)  # the first reads learn the index
+    ]
+
+    assert len({page for each in pages for page in each}) == 1
+    assert pages[0][0].text == "two\n"
+
+
+@pytest.mark.parametrize("count", [True, 1.0, "1", 0, HUGE])
+def test_a_count_is_checked_of_a_known_page_too(proc: Process, count: Any) -> None:
+    proc.create("one")
+    proc.read("fd:1")
+
+    with pytest.raises(InvalidArgument, match="count"):
+        proc.read("fd:1", mode="page", count=count)
+
+
 def test_a_selector_reads_the_same_part_as_separate_arguments(proc: Process) -> None:
     proc.create(LOG, page_size=500)
 
