@@ -31,6 +31,8 @@ TOOLS = [
     tool("lines", numbers("count"), **READS),
     tool("megabytes", numbers("count"), **READS),
     tool("picture", {"type": "object"}, **READS),
+    tool("search_files", {"type": "object"}, **READS),
+    tool("read_text_file", {"type": "object"}, **READS),
     tool("fails", TEXT, **READS),
     tool("breaks", {"type": "object"}, **READS),
     tool("fails-with", {"type": "object"}, **READS),
@@ -97,6 +99,11 @@ def call(id: object, name: str, arguments: dict, meta: dict) -> None:
         case "picture":
             picture = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
             answer(id, {"content": [{"type": "text", "text": "a picture"}, picture]})
+        case "search_files":
+            say(id, "a.log\nb.log")
+        case "read_text_file":  # 5 MB
+            lines = (f"{number} {'fine' if number % 4 else 'ERROR'}\n" for number in range(400_000))
+            say(id, "".join(lines))
         case "fails":
             say(id, arguments["text"], isError=True)
         case "fails-with":  # the result, or the error
