@@ -7,8 +7,8 @@ both are caught. One that a proxy closes cleanly raises nothing, so the coroutin
 last event is missing.
 
 Failures that may pass are retried with exponential backoff (or after the server's `retry-after`) until the
-agent's time limit, or until `[model] give_up_seconds` pass without an answer. An answer that cannot be
-parsed, or that calls a tool with arguments that are not JSON, is requested again up to `READABLE_TRIES` times
+agent's time limit, or as long as the next try is within `[model] give_up_seconds` of the first failed one. An
+answer that cannot be parsed, or that calls a tool with arguments that are not JSON, is requested again up to `READABLE_TRIES` times
 in all; then a malformed call is returned, and the agent reports it to its model. Any other failure ends the
 agent, with a text that says what to do. A caller that gives up ends its request at once (see `request_loop`).
 """
@@ -30,6 +30,7 @@ from fdstore.agents.loop.models.request_loop import Requests
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.model.records import TokenUsage
+from fdstore.text.quantities import precise_duration
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
@@ -161,7 +162,7 @@ class Tries(Generic[C]):
                 pause_s = failure.retry_after_s if failure.retry_after_s is not None else pause_s
                 failing_since = last_event.at if failing_since is None else failing_since
                 if time.monotonic() + pause_s >= until_s:
-                    raise ModelFailed(f"{reason}; the agent's time was over") from error
+                    raise ModelFailed(f"{reason}; the agent's time ends before the next try") from error
                 if (
                     request.is_first
                     and failure.is_absent
@@ -169,8 +170,9 @@ class Tries(Generic[C]):
                 ):
                     raise ModelFailed(f"{reason}; check {self._names.url}, tries: {tries}") from error
                 if time.monotonic() + pause_s >= failing_since + give_up_s:
-                    limit = f"{give_up_s:g} s ([model] give_up_seconds)"
-                    raise ModelFailed(f"{reason}; no answer within {limit}, tries: {tries}") from error
+                    silent = precise_duration(time.monotonic() - failing_since)
+                    limit = f"the next one would be after {give_up_s:g} s ([model] give_up_seconds)"
+                    raise ModelFailed(f"{reason}; no answer for {silent}, tries: {tries}; {limit}") from error
             except (ValueError, RecursionError) as error:
                 # an event is not JSON, nested too deep, or lacks a required field
                 unreadable += 1

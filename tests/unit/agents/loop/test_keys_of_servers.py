@@ -238,7 +238,7 @@ def test_a_port_that_nobody_listens_on_is_an_outage_later(monkeypatch: pytest.Mo
     monkeypatch.setattr("fdstore.agents.loop.models.tries.ABSENT_S", 0.0)
     model = open_model(ModelServer(base_url=closed_port()))
 
-    with pytest.raises(ModelFailed, match="time was over"):
+    with pytest.raises(ModelFailed, match="time ends before the next try"):
         ClientUnderTest(model).query(within_s=0.5)
     model.close()
 

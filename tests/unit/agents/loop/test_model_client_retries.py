@@ -129,7 +129,7 @@ def client_of_server(stream: bytes) -> Iterator[tuple[ClientUnderTest, type[Stre
 def test_a_stream_that_closes_cleanly_before_the_answer_is_complete_is_retried(stream: bytes) -> None:
     with (
         client_of_server(stream) as (client, server),
-        pytest.raises(ModelFailed, match=r"the answer broke off.*time was over"),
+        pytest.raises(ModelFailed, match=r"the answer broke off.*time ends before the next try"),
     ):
         client.query(within_s=2)
 
