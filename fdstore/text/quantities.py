@@ -85,21 +85,24 @@ def plain_count(count: int, noun: str, plural: str = "") -> str:
 
 
 def format_costs(processes: Iterable[ProcessRecord]) -> str:
-    """Format what processes have cost together, by currency; "" if none of them names a price.
+    """Format what processes have cost together, by currency; "" if none of them names a price, or no model
+    has answered them.
 
     >>> from fdstore.model.records import ModelPrice, ProcessRecord
     >>> price = ModelPrice(input=3, output=15, currency="USD")
     >>> format_costs([ProcessRecord(id="a", state="exited", price=price, input_tokens=70_000)])
     '0.21 USD'
+    >>> format_costs([ProcessRecord(id="a", state="ready", price=price)])
+    ''
     """
     return format_sums(sum_costs(processes))
 
 
 def sum_costs(processes: Iterable[ProcessRecord]) -> dict[str, float]:
-    """Return what processes have cost together, by currency."""
+    """Return what processes have cost together, by currency: those with a price that have used tokens."""
     sums: dict[str, float] = {}
     for process in processes:
-        if process.price is not None:
+        if process.price is not None and process.tokens:
             currency = process.price.currency
             sums[currency] = sums.get(currency, 0.0) + process.price.cost(process)
     return sums

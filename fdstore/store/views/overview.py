@@ -155,7 +155,7 @@ def _summary(tree: TreeCounts, processes: list[_Fields], root: _Fields) -> TreeS
             programs[each.program] = None
         losses += each.losses
         tokens += each.tokens
-        if each.price is not None:
+        if each.price is not None and each.tokens:
             costs[each.price.currency] = costs.get(each.price.currency, 0.0) + each.price.cost(each)
         if number == 0:
             root_state, root_program = each.state, each.program

@@ -100,6 +100,24 @@ def test_failures_are_counted_by_their_reasons_and_lead_to_the_first(
     assert "poison: too many workers died while they ran it" in shown
 
 
+def test_nothing_is_said_of_the_cost_before_a_model_has_answered(
+    get: Get, store: Store, run: Callable[..., Process], execute: Callable[..., Any]
+) -> None:
+    """Regression: a run that was refused at once, or waited for a worker, had the cost 0.00 USD."""
+    root = run(reason="the model answered 401").handle.keys.record
+    execute("HSET", root, "price", '{"input": 3, "output": 15, "currency": "USD"}')
+
+    pages = [each.text for each in get("/", "/tree/triage", "/process/triage")]
+    pages += [export(store, "triage"), CliRunner().invoke(cli, ["--url", store.url, "log", "triage"]).output]
+    execute("HSET", root, "output_tokens", 1000)
+    spent = get("/tree/triage")
+
+    for page in pages:
+        assert "401" in page
+        assert "USD" not in page
+    assert "cost 0.0150 USD" in section(spent.text)
+
+
 def calls(*results: tuple[str, bool]) -> list[Any]:
     """A conversation whose calls have these results: a text, and whether it is an error."""
     made = answer("I look.", *((f"t{n}", "search_web", {"q": str(n)}) for n in range(len(results))))
