@@ -4,7 +4,7 @@
     processes   it waited for other processes, and its slot was free
     person      it waited for a person, likewise
     answer      the model answered
-    call        a tool ran; red if that failed
+    call        a tool ran; red if that failed. Of one that waited for others, as `spawn` does, only the end is
     loss retry  marks without a length: a worker that was lost, a failed try of the model
     unread      a part of its journal that is not read yet
 
@@ -30,6 +30,7 @@ from fdstore.model.records import ProcessRecord, Record
 from fdstore.store.processes.losses import HOW_LOST, Loss
 from fdstore.text.quantities import format_count
 from fdstore.text.tokens import estimate_tokens
+from fdstore.tools.catalogue import BUILT_IN
 
 SpanKind = Literal["queue", "processes", "person", "answer", "call", "loss", "retry", "unread"]
 
@@ -40,6 +41,9 @@ MAX_KEPT = 4 * MAX_SPANS
 """Spans that are kept of one journal; more are merged."""
 
 MAX_LABEL_CHARS = 80
+
+WAITING_TOOLS = frozenset({"wait", "ask_person", *(name for name, tool in BUILT_IN.items() if tool.starts)})
+"""The tools that do nothing themselves while their call takes time: another process does, or a person."""
 
 ROUNDING_S = 0.002
 """Records have their times in whole milliseconds."""
@@ -57,7 +61,8 @@ PLURALS: dict[SpanKind, str] = {
 
 class TimelineSpan(Record, frozen=True, kw_only=True):
     """Something that a process did from `at` to `until` (None: it does so now), or `count` such things with
-    nothing else of their kind between them. `position` is that of the (first) record that says so."""
+    nothing else of their kind between them. `position` is that of the (first) record that says so. `is_wait`:
+    a call that waited for others, so what failed is not this process."""
 
     kind: SpanKind
     label: str
@@ -65,6 +70,7 @@ class TimelineSpan(Record, frozen=True, kw_only=True):
     until: float | None
     position: int
     is_error: bool = False
+    is_wait: bool = False
     count: int = 1
 
     @property
@@ -86,15 +92,15 @@ class TimelineSpan(Record, frozen=True, kw_only=True):
 
 def merge(spans: Sequence[TimelineSpan], most: int = MAX_SPANS) -> list[TimelineSpan]:
     """Return these spans by time, so that there are at most `most` of them if there are not more kinds. Those
-    in progress, and failed and other ones, are not merged with each other.
+    in progress, failed ones, waits and others are not merged with each other.
 
     >>> calls = [TimelineSpan(kind="call", label="put", at=at, until=at + 1, position=at) for at in (0, 2, 9)]
     >>> [(span.text, span.at, span.until) for span in merge(calls, 2)]
     [('2 calls of put', 0, 3), ('put', 9, 10)]
     """
-    alike: dict[tuple[SpanKind, bool, bool], list[TimelineSpan]] = {}
+    alike: dict[tuple[SpanKind, bool, bool, bool], list[TimelineSpan]] = {}
     for span in sorted(spans, key=lambda each: each.at):
-        alike.setdefault((span.kind, span.is_error, span.until is None), []).append(span)
+        alike.setdefault((span.kind, span.is_error, span.until is None, span.is_wait), []).append(span)
     gaps = [
         (later.at - (earlier.until or 0.0), kind, number)
         for kind, group in alike.items()
@@ -216,6 +222,7 @@ class Track:
             until=until,
             position=entry.position,
             is_error=entry.is_error,
+            is_wait=kind == "call" and entry.tool in WAITING_TOOLS,
         )
 
     def _now(self, process: ProcessRecord) -> Iterable[TimelineSpan]:
@@ -270,7 +277,8 @@ class Track:
             case "running" if process.kind is None:
                 yield now("answer", "answer", since)
             case "failed" | "cancelled" if calls and process.ended_at is not None:
-                yield now("call", f"{calls[0].tool}, not ended", last_at, process.ended_at, is_error=True)
+                cut = {"is_error": True, "is_wait": calls[0].tool in WAITING_TOOLS}
+                yield now("call", f"{calls[0].tool}, not ended", last_at, process.ended_at, **cut)
 
     def _is_unclaimed(self, process: ProcessRecord) -> bool:
         return self.ready_at is not None and not process.attempt

@@ -281,6 +281,28 @@ def test_only_what_a_failed_parent_did_itself_is_red(
     assert re.findall(r'<rect class="rest" x="([^"]+)" y="[0-9]+" width="([^"]+)"', page) == [waited]
 
 
+def test_of_a_wait_for_a_child_that_failed_only_the_end_is_red(
+    get: Get, store: Store, proc: Process, execute: Callable[..., Any]
+) -> None:
+    """Regression: the bar of a parent's `spawn` was red for all the time that its child had taken."""
+    parent = ready_child(proc)
+    records = [
+        timed.answer(1001, "spawn", "read_fd", attempt=timed.attempt(1, 1000)),
+        timed.result(1008, "t0", 7, is_error=True),
+        timed.result(1009, "t1", 1, is_error=True),
+    ]
+    execute("RPUSH", parent.keys.journal, *records)
+    store.run(processes.end(parent, answer="It failed."))
+    execute("HSET", parent.keys.record, "started_at", "1000", "ended_at", "1010", "attempt", "1")
+
+    page = get("/tree/triage").text
+
+    [(waited_at, waited)] = re.findall(r'class="span call" x="([^"]+)%" y="[0-9]+" width="([^"]+)%"', page)
+    [end_at] = re.findall(r'class="span ended failed" x="([^"]+)%"', page)
+    assert float(end_at) == pytest.approx(float(waited_at) + float(waited), abs=0.02)
+    assert page.count('class="span call failed"') == 1
+
+
 def begun_earlier(keys: ProcessKeys) -> Operation[None]:
     """Let a process have waited for a second: what is shorter than a few ms is no wait."""
     yield [("HINCRBYFLOAT", keys.record, "started_at", "-1")]

@@ -155,6 +155,19 @@ def test_a_call_that_a_kill_ended_has_failed() -> None:
     assert spans(killed, *records, claimed_at=130.0)[-1] == ("call", "read_fd, not ended, failed", 140, 180)
 
 
+@pytest.mark.parametrize(("tool", "is_wait"), [("spawn", True), ("wait", True), ("read_fd", False)])
+def test_a_failed_call_that_only_waited_for_others_is_a_wait(tool: str, is_wait: bool) -> None:
+    records = [TASK, answer(140, tool, tool, attempt=attempt(1, 130)), result(160, "t0", 20, is_error=True)]
+    killed = process("cancelled", attempt=1, ended_at=180.0)
+    track = Track(killed)
+    track.length = len(records)
+    track.add(records)
+
+    failed = [(each.at, each.until, each.is_wait) for each in track.spans(killed) if each.is_error]
+
+    assert failed == [(140, 160, is_wait), (160, 180, is_wait)]
+
+
 def test_a_journal_in_parts_has_the_spans_of_the_whole() -> None:
     records = [TASK, answer(140, "spawn", attempt=attempt(1, 130)), result(160, "t0", None), answer(170)]
     now = process("exited", attempt=1, ended_at=171.0)
