@@ -22,7 +22,7 @@ from fdstore.store.processes import journal, leases, processes
 from fdstore.store.processes.asks import Ask, AskPart, AskSettings, start
 from fdstore.wire.operation import Operation
 from tests.on_redis.inspector.inspected import Get, Inspect, walk
-from tests.on_redis.inspector.journals import SHORT, answer, converse, ready_child
+from tests.on_redis.inspector.journals import SHORT, SPARED, answer, converse, ready_child
 from tests.on_redis.inspector.run_page import Read, export
 from tests.round_trips import Tally
 from tests.thorough import thorough
@@ -301,6 +301,14 @@ def test_of_a_wait_for_a_child_that_failed_only_the_end_is_red(
     [end_at] = re.findall(r'class="span ended failed" x="([^"]+)%"', page)
     assert float(end_at) == pytest.approx(float(waited_at) + float(waited), abs=0.02)
     assert page.count('class="span call failed"') == 1
+
+
+def test_the_processes_stand_before_the_curve_of_tokens(get: Get, store: Store, proc: Process) -> None:
+    converse(proc, *SPARED, end="exited")
+
+    for page in (get("/tree/triage").text, export(store, "triage")):
+        main = page.partition("<main")[2]
+        assert main.index('id="processes"') < main.index('id="saved"')
 
 
 def begun_earlier(keys: ProcessKeys) -> Operation[None]:
