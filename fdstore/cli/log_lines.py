@@ -154,10 +154,14 @@ def outcome_lines(found: Outcome, *, columns: int | None = None, coloured: bool 
             times = f"{each.count} x " if each.count > 1 else ""
             where = f" (first in {each.first})" if each.count > 1 else f" ({each.first})"
             yield from labelled("failed", "bad", f"{times}{each.reason}{where}", 3)
-    for process in found.codes:
+    if found.cut_call is not None:
+        yield from labelled("not ended", "bad", narrate(found.cut_call).head, 3)
+    for number, process in enumerate(found.codes):
         yield from labelled(
             "exited", "mark", f"{process.id} with code {process.exit_code}: {process.program}", 3
         )
+        if said := "".join(found.errors[number : number + 1]):
+            yield from labelled("", "bad", said, 3)
     if found.remedy:
         yield from labelled("to do", "mark", found.remedy)
     if text := total_line(found.process).strip():

@@ -191,6 +191,9 @@ CANCELLED = Reason(
 )
 WRITER_LOST = Reason(_LOST_WRITER, _STREAMS, "the writer died: its lease was not renewed")
 
+GAVE_UP = "([model] give_up_seconds)"
+"""In the reason of an agent whose model was asked again for as long as its program allows."""
+
 REASONS = tuple(each for each in globals().values() if isinstance(each, Reason))
 _BY_NAME = {each.name: each for each in REASONS}
 
@@ -238,12 +241,14 @@ def in_words(text: str | None) -> str:
 
 
 def remedy_of(text: str | None, *, file: str, process: str, tree: str) -> str:
-    """Return what can be done about the end of an agent before it is run again; "" for nothing.
+    """Return what can be done about the end of an agent before it is run again; "" if that is not known.
 
     >>> remedy_of("max_turns: 5 answers were given", file="triage.toml", process="t", tree="t")
     'raise max_turns in [limits] of triage.toml'
     """
     found = find(text)
+    if found is None and GAVE_UP in (text or ""):
+        return f"wait until the model's server answers, or raise give_up_seconds in [model] of {file}"
     return "" if found is None else found.remedy.format(file=file, process=process, tree=tree)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fdstore.errors import FDStoreError
+from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.inspector.reading.conversation import MAX_RECORDS, conversation
 from fdstore.inspector.reading.entries import ConversationEntry
 from fdstore.model.ends import in_words, remedy_of
@@ -17,6 +17,9 @@ from fdstore.store.contents import reading
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import answer_of
+from fdstore.store.processes.task_words import task_text
+from fdstore.store.record_format import replies_or_damage
+from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs
 from fdstore.text.selection import Part
 from fdstore.wire.operation import Operation
@@ -34,8 +37,14 @@ CALL_PAGES = 4
 """Pages of a conversation that are searched for a call that did not fail."""
 
 REASON_CHARS = 300
-TASK_CHARS = 80
-"""A longer task is left to the person who runs it again."""
+TASK_CHARS = 300
+"""A command has a task that is not longer. Of another one it says where it is."""
+
+LAST_RECORDS = 20
+"""Records at the end of a journal that are searched for a call that did not end."""
+
+ERRORS = 3
+"""Pipelines whose standard error is read."""
 
 
 class FailureGroup(Record, frozen=True, kw_only=True):
@@ -68,7 +77,10 @@ class Outcome(Record, frozen=True, kw_only=True):
     """What came of `process`. `answer` is its beginning, of `answer_chars` characters; `answer_fd` is the
     descriptor of a long one, held by `answer_of`. `took_s` is None before it began. `more_reasons` are those
     of further failures. `failed_calls`: it exited, and none of its tool calls did what it should. `codes` are
-    the first pipelines that ended with another exit code than 0."""
+    the first pipelines that ended with another exit code than 0, `errors` the beginnings of the standard
+    error of the first of them. `cut_call` is the call that its end cut off. `whole_task` is the whole task if
+    that is one short line; `is_of_client`: a client holds the root of its tree. Both are known if there is
+    something to do."""
 
     process: ProcessRecord
     task: str
@@ -80,6 +92,10 @@ class Outcome(Record, frozen=True, kw_only=True):
     more_reasons: int = 0
     failed_calls: FailedCalls | None = None
     codes: tuple[ProcessRecord, ...] = ()
+    errors: tuple[str, ...] = ()
+    cut_call: ConversationEntry | None = None
+    whole_task: str = ""
+    is_of_client: bool = False
     took_s: float | None = None
     cost: str = ""
 
@@ -93,24 +109,42 @@ class Outcome(Record, frozen=True, kw_only=True):
         command for it in backquotes; "" for any other.
 
         >>> failed = ProcessRecord(id="t", state="failed", program="triage", reason="max_turns: 8 ...")
-        >>> print(Outcome(process=failed, task="Why?").remedy)
+        >>> print(Outcome(process=failed, task="Why?", whole_task="Why?").remedy)
         raise max_turns in [limits] of triage.toml; run it again: `fdstore run triage.toml -p 'Why?'`
         """
         process = self.process
         tree = process.id.partition(".")[0]
         first = self._first_to_do
-        if not first and process.state not in ("failed", "cancelled"):
+        if not self.is_to_do:
             return ""
         if process.program == ASK and process.parent == tree:  # its program is not a file
             return f'ask on over the same texts: `fdstore ask --continue {tree} "..."`'
-        if process.parent or not process.program:
-            return first  # whoever started it can start it again
-        is_short = 0 < len(self.task) <= TASK_CHARS and "`" not in self.task
-        task = shlex.quote(self.task) if is_short else '"..."'
-        command = f"run it again: `fdstore run {shlex.quote(process.program + '.toml')} -p {task}`"
         if not first and process.state == "failed":
             first = "remove the cause"
+        if process.parent:
+            if not self.has_failed:
+                return first
+            then = "its client can start it again" if self.is_of_client else f"run {tree} again"
+            return f"{first}; then {then}"
+        if not process.program:
+            return first
+        run = f"fdstore run {shlex.quote(process.program + '.toml')}"
+        if self.whole_task:
+            command = f"run it again: `{run} -p {shlex.quote(self.whole_task)}`"
+        else:
+            whole = f"`fdstore log {process.id} --full`"
+            command = f"run it again: `{run} -f FILE`, with its task in the file ({whole} has all of it)"
         return f"{first}; {command}" if first else command
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it failed, or is a pipeline that ended with another exit code than 0."""
+        return self.process.state == "failed" or self.process in self.codes
+
+    @property
+    def is_to_do(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self._first_to_do) or self.process.state in ("failed", "cancelled")
 
     @property
     def _first_to_do(self) -> str:
@@ -120,6 +154,8 @@ class Outcome(Record, frozen=True, kw_only=True):
         if process.state in ("failed", "cancelled"):
             names = {"file": f"{process.program}.toml", "process": process.id}
             return remedy_of(process.reason, **names, tree=process.id.partition(".")[0])
+        if process in self.codes:
+            return "correct the command"
         if self.failed_calls is not None:
             return "do not rely on the answer; remove the cause"
         if below and not process.program:
@@ -155,13 +191,15 @@ def outcome_of(
     max_chars: int = ANSWER_CHARS,
 ) -> Operation[Outcome]:
     """Return what came of a process, and of `others` below it, with at most `max_chars` of the answer. At
-    most three round trips, and those of up to `CALL_PAGES` pages of its conversation. An answer that cannot
-    be read is left out: the rest of a page says why."""
+    most three round trips, those of up to `CALL_PAGES` pages of its conversation and of `ERRORS` texts, and
+    one if there is something to do. What cannot be read is left out: the rest of a page says why."""
     answer, chars, fd, holder = "", 0, "", ""
-    failed_calls = None
-    if process.state == "exited":
-        # an export redacts a reason before it is cut
-        reason_chars = REASON_CHARS if max_chars <= ANSWER_CHARS else max_chars
+    failed_calls = cut_call = None
+    # an export redacts a reason before it is cut
+    reason_chars = REASON_CHARS if max_chars <= ANSWER_CHARS else max_chars
+    if process.state == "failed" and process.kind is None:
+        cut_call = yield from _cut_call(prefix, process.id, reason_chars)
+    if process.state == "exited" and process.kind is None:
         failed_calls = yield from _failed_calls(prefix, process.id, reason_chars)
         try:
             found = yield from answer_of(prefix, process.id)
@@ -176,8 +214,14 @@ def outcome_of(
                 raise
     everyone = [process, *(each for each in others if each.id != process.id)]
     groups = group_failures(everyone)
+    codes = tuple(
+        each for each in everyone if each.kind == "pipeline" and each.state == "exited" and each.exit_code
+    )[:GROUPS]
+    errors: list[str] = []
+    for each in codes[:ERRORS]:
+        errors.append((yield from _standard_error(prefix, each, reason_chars)))
     until_s = now_s if process.ended_at is None else process.ended_at
-    return Outcome(
+    came = Outcome(
         process=process,
         task=process.task or "",
         answer=answer[:max_chars],
@@ -187,12 +231,60 @@ def outcome_of(
         failures=groups[:GROUPS],
         more_reasons=max(0, len(groups) - GROUPS),
         failed_calls=failed_calls,
-        codes=tuple(
-            each for each in everyone if each.kind == "pipeline" and each.state == "exited" and each.exit_code
-        )[:GROUPS],
+        codes=codes,
+        errors=tuple(errors),
+        cut_call=cut_call,
         took_s=None if process.started_at is None else max(0.0, until_s - process.started_at),
         cost=format_costs(everyone),
     )
+    if not came.is_to_do:
+        return came
+    keys = process_keys(prefix, process.id)
+    task, program = yield from replies_or_damage(
+        [("LRANGE", keys.journal, 0, 0), ("HGET", process_keys(prefix, keys.tree.tree).record, "program")]
+    )
+    return msgspec.structs.replace(
+        came,
+        whole_task=_in_command("" if isinstance(task, DamagedRecord) or not task else task_text(task[0])),
+        is_of_client=not program,
+    )
+
+
+def _in_command(task: str) -> str:
+    r"""Return a task if a command on a page can have it, else "". A page changes some blanks and characters,
+    and has a command between backquotes.
+
+    >>> _in_command("Why?"), _in_command("Why?\nWhen?"), _in_command("Why `ls`?"), _in_command("w" * 900)
+    ('Why?', '', '', '')
+    """
+    is_plain = task == " ".join(task.split()) == show_controls(task, keep="") and "`" not in task
+    return task if is_plain and len(task) <= TASK_CHARS else ""
+
+
+def _standard_error(prefix: str, pipeline: ProcessRecord, max_chars: int) -> Operation[str]:
+    """Return the beginning of the standard error of a pipeline; "" if it cannot be read."""
+    if not pipeline.parent or len(pipeline.outputs) < 2:
+        return ""
+    handle = ProcessHandle(process_keys(prefix, pipeline.parent), TreeLimits())
+    try:
+        found = yield from reading.read(handle, pipeline.outputs[1], Part("char", 1, max_chars))
+    except FDStoreError as error:
+        if error.stops:
+            raise
+        return ""
+    return found.text.strip()
+
+
+def _cut_call(prefix: str, process: str, max_chars: int) -> Operation[ConversationEntry | None]:
+    """Return the first call at the end of a journal that has no result; None if there is none."""
+    try:
+        page = yield from conversation(prefix, process, -LAST_RECORDS, LAST_RECORDS, max_chars=max_chars)
+    except FDStoreError as error:
+        if error.stops:
+            raise
+        return None
+    ended = {each.call for each in page.entries if each.kind == "result"}
+    return next((each for each in page.entries if each.kind == "call" and each.call not in ended), None)
 
 
 def group_failures(processes: Iterable[ProcessRecord]) -> tuple[FailureGroup, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import msgspec
+
 from fdstore.agents.runtime.eligibility import explained
 from fdstore.errors import InvalidArgument, NotFound, quoted
 from fdstore.inspector.reading.ask_entries import place_of_ask, read_call
@@ -25,6 +27,7 @@ from fdstore.store.clock import redis_now
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import process_records
 from fdstore.store.views.process_window import Children, DescriptorWindow, children_of, descriptor_window
+from fdstore.text.quantities import format_costs
 
 RECORDS = 60
 """Journal records on one page."""
@@ -111,12 +114,11 @@ async def load(request: PageRequest) -> ProcessPage:
     alone = {step.entry.call for step in steps if step.entry.kind == "result"} - {""}
     calls = find_calls(store.prefix, process, alone, page.start, RECORDS, max_chars=MAX_CHARS)
     children = await store.run(children_of(keys, page.process.next_child))
-    run = None if process_now.kind is not None else run_of(process_now, children.children)
     outcome = None
-    if run is not None and (
-        run.state in ENDED or run.trouble or run.id != process
-    ):  # its own conversation begins with the task
-        outcome = await store.run(outcome_of(store.prefix, run, (), page.now))
+    if (run := _with_outcome(process_now, children)) is not None:
+        below = children.children if run.id == process else ()
+        outcome = await store.run(outcome_of(store.prefix, run, below, page.now))
+        outcome = msgspec.structs.replace(outcome, cost=format_costs([run]))
     return ProcessPage(
         process=process_now,
         outcome=outcome,
@@ -141,6 +143,17 @@ async def load(request: PageRequest) -> ProcessPage:
         waiting=await waiting_of(request, process_now),
         now_s=page.now,
     )
+
+
+def _with_outcome(process: ProcessRecord, children: Children) -> ProcessRecord | None:
+    """Return the process whose outcome stands first on the page of a process; None for none."""
+    if process.kind is not None:
+        is_bad = process.state == "failed" or (process.state == "exited" and bool(process.exit_code))
+        return process if process.kind == "pipeline" and is_bad else None
+    run = run_of(process, children.children)
+    if run is None or run.state in ENDED or run.trouble or run.id != process.id:
+        return run
+    return None  # its own conversation begins with the task
 
 
 async def load_records(request: PageRequest, process: str) -> ConversationPage:

@@ -128,6 +128,9 @@ class RunTexts:
                 found.failed_calls, failures=self._failures(found.failed_calls.failures)
             ),
             codes=tuple(map(self.process, found.codes)),
+            errors=tuple(self._redactor.cut(each, REASON_CHARS)[0] for each in found.errors),
+            cut_call=found.cut_call and self.entry(found.process.id, found.cut_call),
+            whole_task=self._redactor.text(found.whole_task),
             cost=self._redactor.text(found.cost),
         )
 

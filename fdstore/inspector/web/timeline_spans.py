@@ -4,7 +4,7 @@
     processes   it waited for other processes, and its slot was free
     person      it waited for a person, likewise
     answer      the model answered
-    call        a tool ran; red if that failed. Of one that waited for others, as `spawn` does, only the end is
+    call        a tool ran; red if that failed, but at its end alone if it waited for others, as `spawn` does
     loss retry  marks without a length: a worker that was lost, a failed try of the model
     unread      a part of its journal that is not read yet
 

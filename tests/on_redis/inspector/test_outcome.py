@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,10 @@ from fdstore.model import ends
 from fdstore.model.records import TreeLimits
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.processes import processes
+from fdstore.store.processes import journal, pipelines, processes
+from fdstore.store.streams import streams
+from fdstore.text.layout import show_controls
+from fdstore.tools.process_task import SpawnTask, encode_task, title_of
 from tests.on_redis.inspector.inspected import Get
 from tests.on_redis.inspector.journals import answer, converse, failed_child, pipe
 from tests.on_redis.inspector.run_page import Read, export
@@ -33,8 +37,11 @@ HOSTILE = "<img src=x onerror=alert(1)> [here](javascript:alert(1)) ![x](http://
 def run(proc: Process, execute: Callable[..., Any]) -> Callable[..., Process]:
     """Makes the process an agent with this answer that has exited, or failed for a reason."""
 
-    def make(answer: str = "", reason: str = "", **end: Any) -> Process:
-        execute("HSET", proc.handle.keys.record, "program", "triage", "task", "Why did it fail?")
+    def make(answer: str = "", reason: str = "", asked: str = "Why did it fail?", **end: Any) -> Process:
+        task = SpawnTask(query=asked)
+        execute("HSET", proc.handle.keys.record, "program", "triage", "task", title_of(task))
+        if not execute("EXISTS", proc.handle.keys.journal):
+            proc.store.run(journal.append(proc.handle, 0, [encode_task(task)]))
         state, code = ("failed", None) if reason else ("exited", 0)
         proc.store.run(processes.end(proc.handle, state, exit_code=code, reason=reason, answer=answer, **end))
         return proc
@@ -161,6 +168,7 @@ def test_a_run_whose_every_call_failed_says_so_with_the_reasons(
         (ends.NO_ANSWER.text(1, 60.0), "answer sooner (`fdstore questions triage -f`)"),
         ("poison", "find out what killed its workers: `fdstore log triage`"),
         ("the model answered 500", "run it again: `fdstore run triage.toml -p 'Why did it fail?'`"),
+        (f"500; no answer for 9 s {ends.GAVE_UP}", "raise give_up_seconds in [model] of triage.toml"),
     ],
 )
 def test_a_failed_run_has_what_can_be_done_about_it(
@@ -174,6 +182,56 @@ def test_a_failed_run_has_what_can_be_done_about_it(
     for each in (" ".join(page.text.split()), " ".join(log.output.split())):
         assert remedy.replace("`", "") in each.replace("`", "")
         assert "fdstore run triage.toml -p 'Why did it fail?'" in each
+
+
+def test_the_command_to_run_again_works_with_a_task_of_any_length(
+    get: Get, store: Store, run: Callable[..., Process]
+) -> None:
+    """Regression: a task of more than 80 characters was `"..."` in it, of one of two lines the first was."""
+    asked = " ".join(["Compare Bob's orders with those of yesterday."] * 6)
+    run(reason="the model answered 500", asked=asked)
+
+    shown = Read(section(get("/tree/triage").text)).text
+    exported = Read(section(export(store, "triage", "Bob.s orders"))).text
+
+    _, *words = shlex.split(shown.partition("run it again: ")[2])
+    assert words == ["run", "triage.toml", "-p", asked]
+    assert "[redacted]" in exported
+    assert "orders" not in exported
+
+
+@pytest.mark.parametrize(
+    "asked", ["Why?\nSay when, too.", "Is `ls` in it?", "word " * 61, "Why\u202e?", "two  blanks"]
+)
+def test_a_task_that_a_command_cannot_have_is_said_to_be_in_the_log(
+    get: Get, store: Store, run: Callable[..., Process], asked: str
+) -> None:
+    run(reason="the model answered 500", asked=asked)
+
+    shown = Read(section(get("/tree/triage").text)).text
+    log = CliRunner().invoke(cli, ["--url", store.url, "log", "triage", "--full"])
+
+    assert "run it again: fdstore run triage.toml -f FILE" in shown
+    assert "fdstore log triage --full has all of it" in shown
+    assert show_controls(asked.split("\n")[-1].strip(), keep="") in log.output
+
+
+def test_the_call_that_a_failed_run_did_not_end_is_named(
+    get: Get, store: Store, proc: Process, run: Callable[..., Process]
+) -> None:
+    asked = answer("", ("t1", "look_up", {"order": 1}), ("t2", "render_invoice", {"order": "no. <48113>"}))
+    converse(proc, Start(system="", content="Why?"), asked, Result(call="t1", content="It is there."))
+    run(reason="poison")
+
+    shown = [Read(section(each)).text for each in (get("/tree/triage").text, export(store, "triage"))]
+    log = CliRunner().invoke(cli, ["--url", store.url, "log", "triage"])
+    redacted = section(export(store, "triage", "no. <48113>"))
+
+    for each in shown:
+        assert 'This call did not end: render_invoice(order="no. <48113>")' in each
+    assert 'render_invoice(order="no. <48113>")' in log.output
+    assert "render_invoice(order=" in redacted
+    assert "48113" not in redacted
 
 
 def test_a_failed_question_can_be_asked_again_over_its_texts(
@@ -235,6 +293,58 @@ def test_a_failed_child_of_a_run_that_did_not_fail_says_what_to_do(
 
     assert "no such day" in shown
     assert f"To do: {to_do}" in shown
+
+
+@pytest.mark.parametrize(
+    ("is_client", "to_do"),
+    [(False, "remove the cause; then run triage again"), (True, "then its client can start it again")],
+)
+def test_the_page_of_a_failed_child_says_what_to_do(
+    get: Get, proc: Process, run: Callable[..., Process], execute: Any, is_client: bool, to_do: str
+) -> None:
+    child = failed_child(proc, "no such day")
+    execute("HSET", child.keys.record, "program", "reader")
+    if not is_client:
+        run("Two of three are done.")
+
+    page = Read(section(get(f"/process/{child.id}").text)).text
+
+    assert to_do in " ".join(page.split())
+
+
+def test_the_page_of_an_agent_names_what_failed_below_it(
+    get: Get, proc: Process, run: Callable[..., Process]
+) -> None:
+    failed_child(proc, "no such day")
+    run("Two of three are done.")
+
+    page = Read(section(get("/process/triage").text)).text
+
+    assert "no such day in triage.1" in " ".join(page.split())
+
+
+def test_a_pipeline_says_on_its_page_which_stage_ended_with_which_code_and_why(
+    get: Get, store: Store, proc: Process, run: Callable[..., Process]
+) -> None:
+    started = pipe(proc, "cut -f 2", "grep -E '['", "sort", in_fd=proc.create("a\n").fd)
+    bad = ProcessHandle(process_keys(store.prefix, started.process), TreeLimits())
+    written = streams.appender_for_output(bad, started.stderr_fd, 4000)
+    written.put("grep: Unmatched [ <b>\n")
+    store.run(written.store())
+    store.run(pipelines.store_exit_codes(bad, (141, 2, 0)))
+    store.run(processes.end(bad, exit_code=2))
+    run("No line came out.", release=False)
+
+    page, of_agent = get(f"/process/{bad.id}", "/process/triage")
+    log = CliRunner().invoke(cli, ["--url", store.url, "log", "triage"]).output
+    shown, above = (" ".join(Read(section(each.text)).text.split()) for each in (page, of_agent))
+
+    assert "It gave no answer" not in shown
+    assert "ended with exit code 2: cut -f 2 | grep -E '[' | sort" in above
+    for text in (shown, above, log):
+        assert "grep: Unmatched [ <b>" in text
+    assert "Stage 2 of 3 ended with exit code 2: grep -E '['" in shown
+    assert "To do: correct the command; then run triage again" in shown
 
 
 def test_a_pipeline_that_ended_with_another_code_than_0_is_named(

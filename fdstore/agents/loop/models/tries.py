@@ -7,10 +7,11 @@ both are caught. One that a proxy closes cleanly raises nothing, so the coroutin
 last event is missing.
 
 Failures that may pass are retried with exponential backoff (or after the server's `retry-after`) until the
-agent's time limit, or as long as the next try is within `[model] give_up_seconds` of the first failed one. An
-answer that cannot be parsed, or that calls a tool with arguments that are not JSON, is requested again up to `READABLE_TRIES` times
-in all; then a malformed call is returned, and the agent reports it to its model. Any other failure ends the
-agent, with a text that says what to do. A caller that gives up ends its request at once (see `request_loop`).
+agent's time limit, as long as the next try is within `[model] give_up_seconds` of the first failed one. An
+answer that cannot be parsed, or that calls a tool with arguments that are not JSON, is requested again up to
+`READABLE_TRIES` times in all; then a malformed call is returned, and the agent reports it to its model. Any
+other failure ends the agent, with a text that says what to do. A caller that gives up ends its request at
+once (see `request_loop`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fdstore.agents.loop.models.base import ModelFailed, ModelRequest, Retry
 from fdstore.agents.loop.models.request_loop import Requests
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
+from fdstore.model.ends import GAVE_UP
 from fdstore.model.records import TokenUsage
 from fdstore.text.quantities import precise_duration
 
@@ -171,7 +173,7 @@ class Tries(Generic[C]):
                     raise ModelFailed(f"{reason}; check {self._names.url}, tries: {tries}") from error
                 if time.monotonic() + pause_s >= failing_since + give_up_s:
                     silent = precise_duration(time.monotonic() - failing_since)
-                    limit = f"the next one would be after {give_up_s:g} s ([model] give_up_seconds)"
+                    limit = f"the next one would be after {give_up_s:g} s {GAVE_UP}"
                     raise ModelFailed(f"{reason}; no answer for {silent}, tries: {tries}; {limit}") from error
             except (ValueError, RecursionError) as error:
                 # an event is not JSON, nested too deep, or lacks a required field
