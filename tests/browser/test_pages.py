@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import re
 
+import redis
 from playwright.sync_api import expect
 
-from fdstore.client import Process
+from fdstore.client import Process, Store
+from fdstore.store.clock import redis_now
+from fdstore.store.processes import processes
 from tests.browser.conftest import OpenPage
+from tests.on_redis.inspector.journals import ready_child
+from tests.unit.inspector.web import test_timeline_spans as timed
+
+AT_ITS_PLACE = """mark => {
+  mark.scrollIntoView({block: "center"});
+  const box = mark.getBoundingClientRect();
+  return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).getAttribute("class");
+}"""
+"""The class of what is seen at the place of a mark."""
 
 
 def test_pages_work_without_javascript(open_page: OpenPage, triage: Process) -> None:
@@ -119,3 +131,25 @@ def test_a_process_is_zoomed_to_by_key_and_the_whole_is_a_click_away(
 
     page.wait_for_url("**/tree/triage?#timeline")
     expect(page.get_by_role("navigation", name="Parts of the timeline")).not_to_contain_text("Whole")
+
+
+def test_the_marks_of_a_lost_worker_and_of_a_wait_that_ended_badly_are_drawn(
+    open_page: OpenPage, store: Store, redis_url: str
+) -> None:
+    """Regression: browsers draw nothing of a bar whose width is 0."""
+    parent = ready_child(store.process("lost"))
+    now_s = store.run(redis_now())
+    records = [
+        timed.answer(now_s - 9, "spawn", attempt=timed.attempt(1, now_s - 10)),
+        timed.answer(now_s - 5, "spawn", attempt=timed.attempt(2, now_s - 7, "loss", 1)),
+        timed.result(now_s - 2, "t0", 3, is_error=True),
+    ]
+    store.run(processes.end(parent, answer="It failed."))
+    with redis.Redis.from_url(redis_url) as client:
+        client.rpush(parent.keys.journal, *records)
+        client.hset(parent.keys.record, mapping={"started_at": now_s - 10, "attempt": 2})
+
+    page = open_page("/tree/lost")
+
+    for mark in ("loss", "ended"):
+        assert mark in page.locator(f"svg.bars .{mark}").evaluate(AT_ITS_PLACE)

@@ -38,6 +38,9 @@ MAX_TICKS = 8
 LEAST_ROOM = 0.08
 """The part of the axis that the reason in a bar needs."""
 
+LEAST_PERCENT = 0.01
+"""The width of what took no time: of a bar whose width is 0 browsers draw nothing, not even its edge."""
+
 SHORTEST_S = 0.001
 """The shortest axis."""
 
@@ -211,7 +214,7 @@ class Axis:
     def box(self, at: float, until: float) -> Box:
         """Return the place of a span; parts beyond the axis are cut off."""
         begin, end = self._percent(at), self._percent(until)
-        return Box(f"{begin:.2f}%", f"{max(end - begin, 0):.2f}%")
+        return Box(f"{begin:.2f}%", f"{max(end - begin, LEAST_PERCENT):.2f}%")
 
     def shows(self, at: float, until: float) -> bool:
         """Return whether any of a span is on the axis. One in progress may begin after the time of the page,

@@ -44,6 +44,11 @@ def test_marks_are_offsets_from_the_start_also_in_a_part() -> None:
     assert (whole.ticks()[1][0], part.ticks()[0][0]) == ("16.67%", "0.00%")
 
 
+def test_what_took_no_time_has_a_width_that_browsers_draw() -> None:
+    """Regression: lost workers, and calls that were short beside their tree, were not seen."""
+    assert axis_of(LINE, 1060.0).box(1020.0, 1020.0).width == "0.01%"
+
+
 TIMES = st.floats(0.0, 2.0, allow_nan=False)
 
 
