@@ -134,7 +134,9 @@ class Outcome(Record, frozen=True, kw_only=True):
         else:
             whole = f"`fdstore log {process.id} --full`"
             command = f"run it again: `{run} -f FILE`, with its task in the file ({whole} has all of it)"
-        return f"{first}; {command}" if first else command
+        if not first:
+            return f"if it is still needed, {command}"  # it was cancelled
+        return f"{first}; {command}"
 
     @property
     def has_failed(self) -> bool:

@@ -42,7 +42,7 @@ def run(proc: Process, execute: Callable[..., Any]) -> Callable[..., Process]:
         execute("HSET", proc.handle.keys.record, "program", "triage", "task", title_of(task))
         if not execute("EXISTS", proc.handle.keys.journal):
             proc.store.run(journal.append(proc.handle, 0, [encode_task(task)]))
-        state, code = ("failed", None) if reason else ("exited", 0)
+        state, code = (end.pop("state", "failed"), None) if reason else ("exited", 0)
         proc.store.run(processes.end(proc.handle, state, exit_code=code, reason=reason, answer=answer, **end))
         return proc
 
@@ -232,6 +232,16 @@ def test_the_call_that_a_failed_run_did_not_end_is_named(
     assert 'render_invoice(order="no. <48113>")' in log.output
     assert "render_invoice(order=" in redacted
     assert "48113" not in redacted
+
+
+def test_a_run_that_somebody_killed_is_to_be_run_again_only_if_it_is_needed(
+    get: Get, run: Callable[..., Process]
+) -> None:
+    run(reason="killed", state="cancelled")
+
+    shown = Read(section(get("/tree/triage").text)).text
+
+    assert "To do: if it is still needed, run it again: fdstore run triage.toml -p" in shown
 
 
 def test_a_failed_question_can_be_asked_again_over_its_texts(
