@@ -45,9 +45,9 @@ WORDS = Table(
 def find(session: CliSession, pattern: str) -> None:
     """Find runs by words of their tasks, answers and errors, processes by id, and texts by source or name.
 
-    Words are found in tasks, answers, errors (why a process ended, or a call of it failed) and sources of the
-    500 trees used last: in processes that have all the words, or words that begin so; the text around them is
-    below each. Words within a text: `fdstore search`.
+    Words are found in tasks, answers, errors (why a process ended, or a call or an ask of it failed) and
+    sources of the 500 trees used last: in processes that have all the words, or words that begin so; the text
+    around them is below each. Words within a text: `fdstore search`.
 
     A name is found by a part of it: ids of processes and their programs, sources, the KEY of name:KEY. With
     `*`, `?` or `[` PATTERN is a glob for the whole name; case is ignored. A content is listed under each

@@ -14,8 +14,8 @@ from fdstore.model.records import Record
 from fdstore.store.keys import TreeKeys, member_of
 
 Kind = Literal["task", "answer", "error", "source"]
-"""The kind of text that has a word. An error is the reason for which a process ended, or what a
-call of it failed with."""
+"""The kind of text that has a word. An error is the reason for which a process ended, or what a call or an
+ask of it failed with."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -32,6 +32,7 @@ READS = frozenset(
             "HKEYS",
             "HLEN",
             "HMGET",
+            "HSCAN",
             "HSTRLEN",
             "INFO",
         ),

@@ -2,12 +2,13 @@
 -- A repeat, after a lost reply, stores nothing twice and returns the same asks: those that the lane has taken and does
 -- not know of.
 -- KEYS tree lane_record asks queue journal
--- ARGV attempt lane_id call width:number held given...
+-- ARGV attempt lane_id parent call width:number held error_words given...
 --   asks         asks of its parent
 --   queue        their queue
 --   journal      journal of the lane
 --   width        how many asks it may have at once
 --   held         the asks that it has, separated by blanks
+--   error_words  words of the errors among its answers, for search
 --   given        its answers, each: number, answer (JSON), '1' if it is an error, '1' if the model answered, tokens:
 --                input, output, those read from a cache, written to one
 -- ->    ok 'go'|'wait'|'ended' ancestors-to-wake number ask... | ok 'limit' name limit used | gone | fenced why
@@ -34,6 +35,7 @@ for i = given_from, #ARGV, ANSWER_ARGS do
   end
 end
 if #answered_now > 0 then
+  add_words(tree, 'error', parent, error_words, true)
   count_asks(asks, call, 0, #answered_now, failed)
   if calls > 0 then
     count_answers(tree, calls, sums[1] + sums[2])

@@ -1,7 +1,7 @@
 -- Queues asks that are stored and neither queued, taken nor answered, and creates the lanes that they lack. A repeat
 -- changes nothing.
 -- KEYS tree parent_record asks queue
--- ARGV attempt parent call most_at_once:number lane_width seen_child traceparent price server failures rest...
+-- ARGV attempt parent call most_at_once:number lane_width seen_child traceparent price server error_words failures rest...
 --   queue          their queue
 --   most_at_once   how many to ask at once
 --   lane_width     how many of them one lane asks
@@ -9,6 +9,7 @@
 --   traceparent    traceparent of the process, '' for none
 --   price          price of the model (JSON, '' for none)
 --   server         the server that is asked (JSON)
+--   error_words    words of the errors of those that fail at once, for search
 --   failures       how many asks fail at once
 --   rest           of each that fails: number, answer (JSON); then the numbers of all others without an answer
 -- ->    ok lane... | unsafe policy | gone | fenced why
@@ -24,6 +25,7 @@ local is_free = function(number)
     and not redis.call('ZSCORE', queue, queued_ask(call, number))
 end
 local first = rest_from + 2 * failures
+add_words(tree, 'error', parent, error_words, true)
 for i = rest_from, first - 1, 2 do
   if is_free(ARGV[i]) then
     redis.call('HSET', asks, 'answer/' .. call .. '/' .. ARGV[i], stamped(ARGV[i + 1], milliseconds_now()))

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
@@ -60,7 +60,8 @@ from fdstore.store.trees.ceilings import run_with_ceilings
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.selection import JsonValue, selector
-from fdstore.wire.operation import Operation, Value
+from fdstore.text.words import joined_words
+from fdstore.wire.operation import Command, Operation, Value
 from fdstore.wire.scripts import script, text
 
 PER_LANE = 25
@@ -152,6 +153,11 @@ def failed(error: FDStoreError) -> AskAnswer:
     return AskAnswer(error=f"{error.type}: {error}")
 
 
+def _error_words(answers: Iterable[AskAnswer]) -> str:
+    """Return the words of the errors among answers as scripts take them."""
+    return joined_words("\n".join(each.error for each in answers if each.error))
+
+
 def start(
     handle: ProcessHandle, call_id: str, asks: Sequence[Ask], settings: AskSettings
 ) -> Operation[tuple[str, ...]]:
@@ -187,6 +193,7 @@ def start(
         traceparent=traceparent(),
         price=price,
         server=msgspec.json.encode({k: v for k, v in asdict(settings.server).items() if v is not None}),
+        error_words=_error_words(refused.values()),
         failures=len(refused),
         rest=rest,
     )
@@ -320,9 +327,11 @@ def take_next(
         journal=keys.journal,
         attempt=lane.attempt,
         lane_id=lane.id,
+        parent=parent.id,
         call=call_id,
         width=width,
         held=" ".join(map(str, running)),
+        error_words=_error_words(each.answer for each in answered),
         given=given,
     )
     [reply] = yield [command]
@@ -359,15 +368,18 @@ def fail_rest(
     while True:
         [reply] = yield [
             script("asks_fail")(
+                tree=lane.keys.tree.record,
                 process=lane.keys.record,
                 asks=parent.keys.asks,
                 queue=parent.keys.asks_queue,
                 attempt=lane.attempt,
                 lane_id=lane.id,
+                parent=parent.id,
                 call=call_id,
                 begun=" ".join(map(str, running)),
                 reply=answer,
                 most=NUMBERS_AT_ONCE,
+                error_words=joined_words(reason),
             )
         ]
         [count] = outcome(reply, lane.id)
@@ -376,6 +388,24 @@ def fail_rest(
 
 
 # --- for people
+
+ERRORS_AT_ONCE = 300
+"""About how many answers are searched for errors in one step."""
+
+
+def errors_command(asks: str) -> Command:
+    """Return the command that reads some answers to the asks of this key, for `errors_in`."""
+    return ("HSCAN", asks, 0, "MATCH", "answer/*", "COUNT", ERRORS_AT_ONCE)
+
+
+def errors_in(reply: object) -> list[str]:
+    """Return the errors among the answers that `errors_command` has read, without those that are damaged."""
+    match reply:
+        case [_, [*flat]]:
+            read = [decode_or_none(value, AskAnswer) for value in flat[1::2] if isinstance(value, bytes)]
+            return [each.error for each in read if each is not None and each.error]
+    return []
+
 
 MAX_DIGITS = len(str(MAX_INTEGER))
 

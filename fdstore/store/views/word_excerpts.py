@@ -1,8 +1,9 @@
 """Read the texts in which a search has found words: an excerpt of each, with the words marked.
 
 A task is the first record of a journal. An answer, and the reason of an end, are in the record of the
-process, the errors of its calls in its journal, of which the last records are read. A source is in the record
-of the content. Of a long answer the first page is read. What is gone, damaged or further back has no excerpt.
+process, the errors of its calls in its journal, of which the last records are read, those of its asks among
+their answers, of which some are read. A source is in the record of the content. Of a long answer the first
+page is read. What is gone, damaged or further back has no excerpt.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fdstore.errors import DamagedRecord
 from fdstore.model.ends import in_words
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.keys import ContentKeys, ProcessKeys, TreeKeys, content_keys, is_content, process_keys
+from fdstore.store.processes.asks import errors_command, errors_in
 from fdstore.store.processes.task_words import error_text, task_text
 from fdstore.store.record_format import replies_or_damage
 from fdstore.store.word_places import WordPlace
@@ -66,8 +68,8 @@ def _reads(found: FoundPlace, keys: ProcessKeys, *, with_journal: bool) -> Batch
         case "answer":
             return [("HMGET", keys.record, "answer", "answer_fd")]
         case "error":
-            journal: Batch = [("LRANGE", keys.journal, -ERROR_RECORDS, -1)] if with_journal else []
-            return [("HMGET", keys.record, "reason"), *journal]
+            more: Batch = [("LRANGE", keys.journal, -ERROR_RECORDS, -1), errors_command(keys.asks)]
+            return [("HMGET", keys.record, "reason"), *(more if with_journal else [])]
         case "source":
             content = _content(keys.tree, found.content)
             return [] if content is None else [("HMGET", content.record, "source")]
@@ -80,12 +82,14 @@ def _texts(place: WordPlace, replies: list[object]) -> Iterator[str]:
             yield task_text(record)
         case "answer", [[bytes(answer), _]]:
             yield _text(answer)
-        case "error", [fields, *journal]:
+        case "error", [fields, *more]:
             reason = _text(fields[0]) if isinstance(fields, list) and fields[0] else ""
             yield from (in_words(reason), reason)
-            for records in journal:
+            if more:
+                records, asks = more
                 if isinstance(records, list):
                     yield from (error_text([_text(each)]) for each in reversed(records))
+                yield from errors_in(asks)
         case "source", _:
             for each in replies:
                 if isinstance(each, list) and each[0]:

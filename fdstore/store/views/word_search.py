@@ -48,8 +48,8 @@ PLACES_OF_ONE = 5
 
 class WordMatch(Record, frozen=True, kw_only=True):
     """A process that has the words of a query, with its state and program, and where they are found: in its
-    `task`, its `answer`, an `error` (why it ended, or a call of it failed), or the `source` of its descriptor
-    `fd`. `excerpt` is the text around them."""
+    `task`, its `answer`, an `error` (why it ended, or a call or an ask of it failed), or the `source` of its
+    descriptor `fd`. `excerpt` is the text around them."""
 
     process: str
     found_in: Kind

@@ -11,7 +11,10 @@ from fdstore.client import Process, Store
 from fdstore.model.records import Unreadable
 from fdstore.store.addresses import Address
 from fdstore.store.contents import contents
-from fdstore.store.processes import journal, processes
+from fdstore.store.keys import process_keys
+from fdstore.store.process_handle import ProcessHandle
+from fdstore.store.processes import asks, journal, leases, processes
+from fdstore.store.processes.asks import Answered, Ask, AskAnswer, AskSettings
 from fdstore.store.views import finding, overview, word_search
 from fdstore.store.views.word_search import WordMatch, exact, search
 from fdstore.testing import call, say
@@ -125,6 +128,31 @@ def test_an_agent_is_found_by_the_errors_of_its_calls(store: Store, tmp_path: An
     assert places(store, "lost-invoice exist") == ["error of solo"]
     assert places(store, "kaputt") == ["error of solo"]
     assert store.run(search("fdstore", "invoice"))[0].state == "exited"
+
+
+def test_a_process_is_found_by_the_errors_of_its_asks(store: Store, build: Process) -> None:
+    settings = AskSettings(model="any", max_chars=9)
+    asked = [Ask(0, "Which?"), Ask(1, "Whose?", ["ten of them"]), Ask(2, "When?"), Ask(3, "Where?")]
+    [lane] = store.run(asks.start(build.handle, "call", asked, settings))
+    keys = process_keys(store.prefix, lane)
+    claimed = store.run(leases.claim(keys, "w", 600))
+    assert claimed is not None
+    of = ProcessHandle(keys, claimed.limits, claimed.attempt)
+    begun = store.run(asks.take_next(of, build.handle, "call", width=2, running=(), answered=()))
+    answered = [
+        Answered(number=0, answer=AskAnswer(text="Nobody knows.")),
+        Answered(number=2, answer=AskAnswer(error="model_failed: the model answered 403 forbidden")),
+    ]
+
+    ended = store.run(asks.take_next(of, build.handle, "call", width=0, running=(), answered=answered))
+    store.run(asks.fail_rest(of, build.handle, "call", (), "quota_exceeded: tree_model_calls"))
+
+    assert (sorted(begun.asks), ended.how) == ([0, 2], "wait")
+    assert places(store, "403 forbidden") == ["error of build"]
+    assert marked(store, "403 forbidden") == ["model_failed: the model answered [403] [forbidden]"]
+    assert marked(store, "too_large characters")[0].startswith("[too_large]: this ask has 11 [characters]")
+    assert marked(store, "model_calls") == ["quota_exceeded: tree_[model_calls]"]
+    assert places(store, "nobody") == []
 
 
 def test_an_error_of_a_call_costs_no_further_round_trip_and_a_repeat_adds_nothing(store: Store) -> None:
