@@ -8,8 +8,10 @@ environment and streams of the request and runs `main()` of a module, as a new i
 becomes the test process, which has made itself the reaper of its descendants until the reply; so it can wait
 for the process as for any child.
 
-`ForkedChild` is the side of the test process. What depends on the start of an interpreter (its options and
-environment, the import path, the command line that others see) needs a `Child` in its place.
+`ForkedChild` is the side of the test process. A forked command that may start workers has a template of its
+own, which was forked before the command began and knows nothing of it: so they are forks too (`StartedHere`).
+What depends on the start of an interpreter (its options and environment, the import path, the command line
+that others see) needs a `Child` in place of a `ForkedChild`.
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any, AnyStr, NoReturn
+from typing import Any, AnyStr, ClassVar, NoReturn
 
 from fdstore.cli import VERBS
+from fdstore.local.worker import worker_command
 from fdstore.model.providers import CLIENTS, PROVIDERS
 from fdstore.setup.optional_packages import frozen_imports
 from tests.children import Child
@@ -45,8 +48,10 @@ LATER = (
 )
 """What commands import when they need it."""
 IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis", *LATER, *sorted(MODELS))
+STARTERS = {"ask", "demo", "gateway", "mcp", "pipe", "run", "up"}
+"""The verbs that start workers. Those of others would be new interpreters."""
 PR_SET_CHILD_SUBREAPER = 36
-MAX_REQUEST_BYTES = 1 << 20
+MAX_REQUEST_BYTES, MAX_DESCRIPTORS = 1 << 20, 8
 INTERPRETER_VARIABLES = ("PYTHON", "LC_", "LANG")
 FRESH = "FDSTORE_TEST_FRESH"
 """If set, all workers and commands are new interpreters, as users start them; `make test-all` does so."""
@@ -72,37 +77,75 @@ class ForkedChild(Child[AnyStr]):
 
     def _execute_child(self, *given: Any, **named: Any) -> None:
         """Start the process, in place of `subprocess`, which has made the pipes."""
-        asked = inspect.signature(subprocess.Popen._execute_child).bind(self, *given, **named).arguments
-        theirs = [asked["p2cread"], asked["c2pwrite"], asked["errwrite"]]
-        streams = [number if stream == -1 else stream for number, stream in enumerate(theirs)]
-        env = os.environ if asked["env"] is None else asked["env"]
-        folder = os.fspath(asked["cwd"] or os.getcwd())
-        self.pid = template().fork([self._main, asked["args"], dict(env), folder], streams)
-        self._child_created = True
-        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-        self._close_pipe_fds(*(asked[name] for name in pipes))
+        asked = asked_of(self, *given, **named)
+        start_fork(self, template(), self._main, asked["args"], asked)
+
+
+class StartedHere(subprocess.Popen[AnyStr]):
+    """`subprocess.Popen` in a forked command: a worker that would be a new interpreter is a fork too."""
+
+    template: ClassVar[Template]
+
+    def _execute_child(self, *given: Any, **named: Any) -> None:
+        asked = asked_of(self, *given, **named)
+        start = worker_command()
+        if asked["args"][: len(start)] == start and starts_alike(environment_of(asked)):
+            start_fork(self, self.template, WORKER, asked["args"][len(start) :], asked)
+        else:
+            super()._execute_child(*given, **named)  # type: ignore[misc]
+
+
+def asked_of(process: subprocess.Popen[Any], *given: Any, **named: Any) -> dict[str, Any]:
+    """Return the arguments of `Popen._execute_child` by their names."""
+    return inspect.signature(Child._execute_child).bind(process, *given, **named).arguments  # type: ignore[attr-defined]
+
+
+def environment_of(asked: Mapping[str, Any]) -> dict[str, str]:
+    return dict(os.environ if asked["env"] is None else asked["env"])
+
+
+def start_fork(
+    process: Any, template: Template, main: str, arguments: Sequence[str], asked: Mapping[str, Any]
+) -> None:
+    """Start the process of a `Popen`: a fork that runs `main()` of a module."""
+    theirs = [asked["p2cread"], asked["c2pwrite"], asked["errwrite"]]
+    streams = [number if stream == -1 else stream for number, stream in enumerate(theirs)]
+    folder = os.fspath(asked["cwd"] or os.getcwd())
+    request = [main, list(arguments), environment_of(asked), folder, asked["start_new_session"]]
+    process.pid = template.fork(request, [*streams, *asked["pass_fds"]])
+    process._child_created = True
+    pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+    process._close_pipe_fds(*(asked[name] for name in pipes))
 
 
 class Template:
-    """A process that forks others. It ends at the latest with this process."""
+    """A process that forks others, of which this one has the other end of the socket. It ends at the latest
+    with this process."""
 
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, requests: socket.socket, wait: Callable[[], object]) -> None:
+        self._socket = requests
+        self._wait = wait
         self._lock = threading.Lock()
+
+    @classmethod
+    def start(cls) -> Template:
+        """Start one in a new interpreter."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-P", __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             )
+        return cls(ours, process.wait)
 
-    def fork(self, request: list[Any], streams: Sequence[int]) -> int:
-        """Fork a process with these streams, and return its id."""
+    def fork(self, request: list[Any], descriptors: Sequence[int]) -> int:
+        """Fork a process with these streams, and more descriptors, and return its id."""
         with self._lock:
             _adopt_orphans(True)
             try:
-                socket.send_fds(self._socket, [json.dumps(request).encode()], streams)
+                socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
                 reply = self._socket.recv(64)
             finally:
                 _adopt_orphans(False)
@@ -111,13 +154,13 @@ class Template:
 
     def close(self) -> None:
         self._socket.close()
-        self._process.wait()
+        self._wait()
 
 
 @cache
 def template() -> Template:
     """Return the template of this test process, started at the first call."""
-    made = Template()
+    made = Template.start()
     atexit.register(made.close)
     return made
 
@@ -132,7 +175,7 @@ def _adopt_orphans(on: bool) -> None:
 def serve(requests: socket.socket) -> str:
     """Fork a process for each request until the socket is closed. In a fork, return the module to run."""
     while True:
-        request, streams, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, 3)
+        request, given, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, MAX_DESCRIPTORS)
         if not request:
             os._exit(0)
         read_end, write_end = os.pipe()
@@ -147,17 +190,39 @@ def serve(requests: socket.socket) -> str:
             os.close(read_end)
             os.close(write_end)
             main, *rest = json.loads(request)
-            become(*rest, streams=list(streams))
+            if main == COMMAND and STARTERS.intersection(rest[0]) and (own := fork_template(given)):
+                return serve(own)
+            become(*rest, streams=given[:3])
             return str(main)
-        for number in (write_end, *streams):
+        for number in (write_end, *given):
             os.close(number)
         os.waitpid(between, 0)
         requests.send(os.read(read_end, 64))
         os.close(read_end)
 
 
-def become(arguments: list[str], environ: dict[str, str], folder: str, *, streams: list[int]) -> None:
+def fork_template(given: Sequence[int]) -> socket.socket | None:
+    """Fork a template for the workers of this command. In it return its socket; in the command None."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    forked = os.fork()
+    if forked == 0:
+        ours.close()
+        for number in given:
+            os.close(number)
+        return theirs
+    theirs.close()
+    StartedHere.template = Template(ours, lambda: os.waitpid(forked, 0))
+    atexit.register(StartedHere.template.close)
+    subprocess.Popen = StartedHere  # type: ignore[misc]
+    return None
+
+
+def become(
+    arguments: list[str], environ: dict[str, str], folder: str, new_session: bool, *, streams: list[int]
+) -> None:
     """Take on what a new process would have been given."""
+    if new_session:
+        os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     for stream in streams:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import children_of
+from tests.conftest import children_of, is_running
+from tests.process_template import starts_alike
 from tests.thorough import thorough
 from tests.worker_process import WorkerProcess
 
@@ -40,3 +41,17 @@ def test_a_forked_worker_is_a_child_of_the_test(tmp_path, redis_server):
     worker.process.send_signal(signal.SIGKILL)
     assert worker.process.wait(60) == -signal.SIGKILL
     assert worker.process.poll() == -signal.SIGKILL
+
+
+def test_a_worker_that_a_forked_command_starts_is_a_fork_too_and_outlives_it(fresh):
+    assert fresh("up").code == 0
+    pid = fresh("status", "--json").document["worker"]["pid"]
+
+    shown = Path(f"/proc/{pid}/cmdline").read_text()
+    assert ("process_template" in shown) == starts_alike(fresh.environment), shown
+    assert os.getsid(pid) == pid, "it has no session of its own"
+    assert Path(f"/proc/{pid}/fd/0").readlink() == Path(os.devnull)
+    assert fresh.data_dir.joinpath("worker.log").samefile(f"/proc/{pid}/fd/1")
+
+    assert "worker" in fresh("down").out
+    assert not is_running(pid)

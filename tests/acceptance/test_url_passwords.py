@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,7 +90,8 @@ def test_the_command_line_of_a_worker_does_not_contain_the_url(make_command, gua
 
 
 def test_the_background_worker_receives_its_store_in_the_environment(fresh):
-    up = fresh("up", "--json").document
+    with fresh.start("up", "--json", fresh=True) as command:
+        up = json.loads(command.communicate()[0])
 
     process = Path(f"/proc/{up['worker']['pid']}")
     assert b"redis.sock" not in (process / "cmdline").read_bytes()
