@@ -14,11 +14,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from fdstore.errors import InvalidArgument
@@ -63,6 +65,22 @@ def show(value: object) -> object:
     return show_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+class CompiledTemplates(BytecodeCache):
+    """The code of compiled templates, in memory: an environment made from another one, as for a page to keep,
+    does not compile them again."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, tuple[str, CodeType]] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        checksum, code = self._codes.get(bucket.key, ("", None))
+        bucket.code = code if checksum == bucket.checksum else None
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._codes[bucket.key] = (bucket.checksum, bucket.code)
+
+
 @cache
 def page_templates() -> Environment:
     """Return the environment of all templates, which compiles each on its first use."""
@@ -73,6 +91,7 @@ def page_templates() -> Environment:
         finalize=show,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=CompiledTemplates(),
     )
     environment.filters |= {
         "size": format_size,
