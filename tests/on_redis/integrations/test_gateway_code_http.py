@@ -17,6 +17,7 @@ from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.sse import EventSplitter, data_of
 from fdstore.hosts.gateway.tool_list import CODE_TOOLS
 from fdstore.tools.catalogue import READING_TOOLS
+from tests import plain_http
 from tests.mcp_http_upstream import NEWEST, Upstream, served
 from tests.on_redis.integrations.hosts import PROJECT, printed
 from tests.waiting import PATIENCE_S
@@ -56,14 +57,16 @@ def messages_of(response: httpx2.Response) -> list[Any]:
 
 def run(url: str, code: str, **meta: Any) -> str:
     """Run code, and return what the model sees."""
-    [*_, answer] = messages_of(httpx2.post(url, json=request(code, **meta), headers=BOTH, timeout=PATIENCE_S))
+    [*_, answer] = messages_of(
+        plain_http.post(url, json=request(code, **meta), headers=BOTH, timeout=PATIENCE_S)
+    )
     return printed(answer["result"])
 
 
 def test_a_host_by_http_sees_our_two_tools(url: str) -> None:
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
-    tools = httpx2.post(url, json=listing, headers=BOTH).json()["result"]["tools"]
+    tools = plain_http.post(url, json=listing, headers=BOTH).json()["result"]["tools"]
 
     assert [tool["name"] for tool in tools] == [*TOOLS, *READING_TOOLS, *CODE_TOOLS]
 
@@ -83,20 +86,22 @@ def test_a_program_calls_the_server_as_its_client_does(url: str, upstream: Upstr
 
 def test_each_call_of_the_newest_era_has_its_own_headers(url: str, upstream: Upstream) -> None:
     headers = {**BOTH, "Mcp-Method": "tools/call", "Mcp-Name": "run_python"}
-    httpx2.post(url, json=request("await server.lines()", **NEWEST), headers=headers, timeout=PATIENCE_S)
+    plain_http.post(url, json=request("await server.lines()", **NEWEST), headers=headers, timeout=PATIENCE_S)
 
     [sent] = [headers for _, headers, message in upstream.requests if message["method"] == "tools/call"]
     assert (sent["mcp-name"], sent["mcp-protocol-version"]) == ("lines", "2026-07-28")
 
 
 def test_a_client_that_takes_no_stream_gets_the_answer_alone(url: str) -> None:
-    response = httpx2.post(url, json=request("1 + 1"), headers={"Accept": "application/json"})
+    response = plain_http.post(url, json=request("1 + 1"), headers={"Accept": "application/json"})
 
     assert printed(response.json()["result"]) == "2"
 
 
 def test_what_a_server_says_meanwhile_reaches_the_client(url: str) -> None:
-    response = httpx2.post(url, json=request("len(await server.stream())"), headers=BOTH, timeout=PATIENCE_S)
+    response = plain_http.post(
+        url, json=request("len(await server.stream())"), headers=BOTH, timeout=PATIENCE_S
+    )
 
     note, answer = messages_of(response)
     assert note["method"] == "notifications/message"
@@ -105,7 +110,7 @@ def test_what_a_server_says_meanwhile_reaches_the_client(url: str) -> None:
 
 @pytest.mark.parametrize("meta", [{}, NEWEST], ids=["2025-11-25", "2026-07-28"])
 def test_a_client_that_goes_away_ends_its_program(url: str, upstream: Upstream, meta: dict[str, str]) -> None:
-    with httpx2.stream("POST", url, json=request("await server.never()", **meta), headers=BOTH):
+    with plain_http.stream("POST", url, json=request("await server.never()", **meta), headers=BOTH):
         assert upstream.waiting.wait(PATIENCE_S)
 
     assert upstream.cancelled.wait(PATIENCE_S)
@@ -119,7 +124,7 @@ def test_a_program_that_is_cancelled_in_its_session_ends_without_an_answer(
 
     def ask() -> None:
         sent = request("await server.never()", id=5)
-        said.append(httpx2.post(url, json=sent, headers=BOTH, timeout=PATIENCE_S))
+        said.append(plain_http.post(url, json=sent, headers=BOTH, timeout=PATIENCE_S))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -127,7 +132,7 @@ def test_a_program_that_is_cancelled_in_its_session_ends_without_an_answer(
     params = {"requestId": 5}
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
 
-    assert httpx2.post(url, json=cancel, headers={**BOTH, "Mcp-Session-Id": "s7"}).status_code == 202
+    assert plain_http.post(url, json=cancel, headers={**BOTH, "Mcp-Session-Id": "s7"}).status_code == 202
 
     assert upstream.cancelled.wait(PATIENCE_S)
     asking.join()

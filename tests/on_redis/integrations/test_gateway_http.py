@@ -19,6 +19,7 @@ from fdstore.hosts.gateway.http_upstream import HttpUpstream
 from fdstore.hosts.gateway.options import GatewayOptions
 from fdstore.hosts.gateway.relay import Relay
 from fdstore.hosts.gateway.sse import EventSplitter, data_of
+from tests import plain_http
 from tests.mcp_http_upstream import LARGE, NEWEST, NOTE, UNANSWERED, Upstream, served
 from tests.on_redis.integrations.hosts import PROJECT, PipedHost
 from tests.waiting import PATIENCE_S
@@ -58,14 +59,14 @@ def url(upstream: Upstream, upstream_url: str, descriptors: Descriptors) -> Iter
 def see_tools(url: str, headers: Any = None, **params: Any) -> list[str]:
     """Ask for the tools, after which results become descriptors, and return their names."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
-    listed = httpx2.post(url, json=message, headers=headers).json()["result"]["tools"]
+    listed = plain_http.post(url, json=message, headers=headers).json()["result"]["tools"]
     return [tool["name"] for tool in listed]
 
 
 def post(url: str, tool: str, id: Any = 1, headers: Any = None, **arguments: Any) -> httpx2.Response:
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
-    return httpx2.post(url, json=message, headers=headers)
+    return plain_http.post(url, json=message, headers=headers)
 
 
 def shown(message: Any) -> str:
@@ -98,7 +99,7 @@ def test_by_http_each_host_is_shown_our_tools_before_its_results_are_descriptors
     def is_stored(url: str, headers: Any = None, **params: Any) -> bool:
         params = {"name": "lines", **params}
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        return shown(httpx2.post(url, json=message, headers=headers).json()).startswith("<fd_result ")
+        return shown(plain_http.post(url, json=message, headers=headers).json()).startswith("<fd_result ")
 
     upstream.session = "s1"
     first = {"Mcp-Session-Id": "s1"}
@@ -174,16 +175,16 @@ def test_only_the_answer_in_a_stream_is_changed(url: str) -> None:
 def test_a_client_that_lost_the_stream_gets_the_descriptor(url: str) -> None:
     post(url, "broken", id=5)
 
-    body = httpx2.get(url, headers={"Last-Event-ID": "5"}).content
+    body = plain_http.get(url, headers={"Last-Event-ID": "5"}).content
 
     assert b"<fd_result " in body
 
 
 def test_other_requests_and_refusals_pass(url: str, upstream: Upstream) -> None:
     assert post(url, "refused").headers["www-authenticate"] == "Bearer"
-    assert httpx2.get(url).status_code == 405
+    assert plain_http.get(url).status_code == 405
 
-    httpx2.delete(url.replace("/mcp", "/.well-known/a%20b?c=d"))
+    plain_http.delete(url.replace("/mcp", "/.well-known/a%20b?c=d"))
 
     assert upstream.requests[-1][0] == "DELETE /.well-known/a b?c=d"
 
@@ -202,7 +203,7 @@ def test_a_client_that_leaves_takes_its_request_back(url: str, upstream: Upstrea
 
     message = {"id": 1, "method": "tools/call", "params": {"name": tool}}
     with pytest.raises(httpx2.ReadTimeout):
-        httpx2.post(url, json=message, timeout=httpx2.Timeout(10, read=0.2))
+        plain_http.post(url, json=message, timeout=httpx2.Timeout(10, read=0.2))
 
     assert upstream.cancelled.wait(PATIENCE_S)
 
@@ -218,7 +219,7 @@ def test_the_operators_headers_and_login_go_only_to_the_configured_path(
         connection.request("POST", path, headers={"X-Token": "mine"})
         connection.getresponse().read()
         connection.close()
-        httpx2.delete(url)
+        plain_http.delete(url)
 
     (line, elsewhere, _), (_, at_home, _) = upstream.requests
     assert elsewhere["x-token"] == "mine"
@@ -235,7 +236,7 @@ def test_the_operators_headers_go_to_the_paths_that_are_named(
     relay = HttpRelay(upstream_url, started(redis_url, header_path=("/events",)), {"X-Token": "s"})
     with served(relay) as url:
         for path in ("/events", "/events/2"):
-            httpx2.delete(url.replace("/mcp", path))
+            plain_http.delete(url.replace("/mcp", path))
 
     assert [headers.get("x-token") for _, headers, _ in upstream.requests] == ["s", None]
 

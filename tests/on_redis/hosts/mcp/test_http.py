@@ -198,7 +198,7 @@ def test_options_that_would_open_the_store_to_others_are_refused(options: list[s
 
 def test_a_request_that_is_too_large_is_answered_with_the_limit_and_the_remedy() -> None:
     async def main(url: str) -> httpx2.Response:
-        async with serving(toolsets_at(url)) as served_at, httpx2.AsyncClient() as client:
+        async with serving(toolsets_at(url)) as served_at, httpx2.AsyncClient(verify=False) as client:
             return await client.post(served_at, content=b" " * (4 << 20) + b"{}")
 
     with PrivateServer() as server:
