@@ -37,6 +37,7 @@ from fdstore.local.worker import worker_command
 from fdstore.model.providers import CLIENTS, PROVIDERS
 from fdstore.setup.optional_packages import frozen_imports
 from tests.children import Child
+from tests.waiting import PATIENCE_S
 
 COMMAND, WORKER = "fdstore.__main__", "fdstore_workers.__main__"
 MODELS = {f"{CLIENTS}.{row.client.partition(':')[0]}" for row in PROVIDERS.values()}
@@ -79,6 +80,22 @@ class ForkedChild(Child[AnyStr]):
         """Start the process, in place of `subprocess`, which has made the pipes."""
         asked = asked_of(self, *given, **named)
         start_fork(self, template(), self._main, asked["args"], asked)
+
+
+def start_command(*words: str, fresh: bool = False, **options: Any) -> Child[Any]:
+    """Start `fdstore` with these words. `fresh`: in a new interpreter, whose memory is that of the command
+    alone; otherwise as a fork where it may be one. `options` are those of `Child`."""
+    if starts_alike(options.get("env") or os.environ) and not fresh:
+        return ForkedChild(COMMAND, words, **options)
+    return Child([sys.executable, "-m", "fdstore", *words], **options)
+
+
+def run_command(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run `fdstore` with these words to its end."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start_command(*words, text=True, **pipes, **options) as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 class StartedHere(subprocess.Popen[AnyStr]):

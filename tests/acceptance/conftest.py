@@ -27,7 +27,7 @@ import pytest
 import fdstore
 from fdstore.local.redis_server import EmbeddedServer
 from tests.children import Child
-from tests.process_template import COMMAND, ForkedChild, starts_alike
+from tests.process_template import start_command
 from tests.waiting import PATIENCE_S
 from tests.worker_process import WorkerProcess, running_worker
 
@@ -114,10 +114,7 @@ class Command:
         """
         pipes = dict.fromkeys(STREAMS, subprocess.PIPE)
         given: dict[str, Any] = {"env": self.environment, "cwd": self.folder, **pipes, **streams}
-        words = list(map(str, args))
-        if starts_alike(self.environment) and not fresh:
-            return ForkedChild(COMMAND, words, **given)
-        return Child([sys.executable, "-m", "fdstore", *words], **given)
+        return start_command(*map(str, args), fresh=fresh, **given)
 
     def without_key(self) -> dict[str, str]:
         """Return its environment without the variables of the Messages API."""

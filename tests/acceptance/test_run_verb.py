@@ -18,7 +18,9 @@ name = "scripted"
 
 [prompt]
 system = "Answer."
-
+"""
+WITH_A_FUNCTION = f"""\
+{PROGRAM}
 [tools]
 python = ["noisy_tools:noisy"]
 """
@@ -38,8 +40,6 @@ NOT_UTF_8 = "caf\udce9"
 @pytest.fixture
 def model(command: Command) -> Iterator[ScriptedModel]:
     (command.folder / "talker.toml").write_text(PROGRAM)
-    (command.folder / "noisy_tools.py").write_text(NOISY)
-    command.environment["PYTHONPATH"] = str(command.folder)
 
     def script(request):
         if "aloud" in request.last_text():
@@ -52,6 +52,10 @@ def model(command: Command) -> Iterator[ScriptedModel]:
 
 
 def test_what_a_function_and_its_commands_print_is_not_on_standard_output(command, model):
+    (command.folder / "talker.toml").write_text(WITH_A_FUNCTION)
+    (command.folder / "noisy_tools.py").write_text(NOISY)
+    command.environment["PYTHONPATH"] = str(command.folder)
+
     as_json = command("run", "talker.toml", "-p", "Think aloud.", "--json")
     as_text = command("run", "talker.toml", "-p", "Think aloud.")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from fdstore.client import Store
@@ -12,6 +10,7 @@ from fdstore.testing import Reply, Request, call, say
 from tests.chaos.agents import answer_of, has_ended, launch, record_of, write_program
 from tests.chaos.conftest import Execute, Faults
 from tests.chaos.worker_pool import WorkerPool
+from tests.process_template import run_command
 from tests.waiting import wait_until
 
 SECTIONS = """
@@ -58,7 +57,6 @@ def test_agents_pause_while_redis_may_evict_content_and_resume_afterwards(
 
 def status(url: str) -> str:
     """Return the warnings of `fdstore status`, which shows everything else as usual."""
-    command = [sys.executable, "-m", "fdstore", "status"]
-    ended = subprocess.run(command, capture_output=True, env={**os.environ, "FDSTORE_URL": url}, text=True)
+    ended = run_command("status", env={**os.environ, "FDSTORE_URL": url})
     assert (ended.returncode, "holds" in ended.stdout) == (0, True)
     return ended.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import pytest
 import redis
@@ -15,6 +13,7 @@ from fdstore.errors import QuotaExceeded
 from fdstore.local.redis_conf import binary_version
 from fdstore.setup import settings
 from tests.deploy.deployed import DEPLOY, PASSWORD, ROOT, RUNBOOK, Deployed
+from tests.process_template import run_command
 from tests.servers import FORBIDDEN
 
 
@@ -81,7 +80,7 @@ def test_the_reader_user_can_read_and_cannot_write(deployed):
         for verb in verbs:
             words = {"ls": ["triage"], "holders": ["triage", "1"]}.get(verb, [])
             line = [verb, *words, "--url", deployed.url("reader")]
-            subprocess.run([sys.executable, "-m", "fdstore", *line], check=True, capture_output=True)
+            run_command(*line).check_returncode()
 
     assert verbs
 
@@ -120,16 +119,16 @@ def test_the_users_for_redis_6_2_differ_only_in_that_no_key_is_read_only():
 
 
 def test_the_worker_user_reads_ceilings_and_only_the_operator_sets_them(deployed):
-    set_ceiling = [sys.executable, "-m", "fdstore", "limits", "set", "tree_fds", "1", "--url"]
+    set_ceiling = ["limits", "set", "tree_fds", "1", "--url"]
     with deployed.running():
-        subprocess.run([*set_ceiling, deployed.url("admin")], check=True, capture_output=True)
+        run_command(*set_ceiling, deployed.url("admin")).check_returncode()
 
         with fdstore.connect(deployed.url("worker")) as store:
             proc = store.process("triage")
             proc.create("one")
             with pytest.raises(QuotaExceeded):
                 proc.create("two")
-        refused = subprocess.run([*set_ceiling, deployed.url("worker")], capture_output=True, check=False)
+        refused = run_command(*set_ceiling, deployed.url("worker"))
         with deployed.client("worker") as client:
             if binary_version(deployed.binary) >= (7, 0):
                 for command in (

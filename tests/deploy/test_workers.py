@@ -22,6 +22,7 @@ from fdstore.store.processes import process_records
 from fdstore.testing import ScriptedModel, call, say
 from fdstore_workers.__main__ import worker as worker_command
 from tests.deploy.deployed import BINARIES, DEPLOY, ROOT, Deployed, write_program
+from tests.process_template import run_command
 from tests.waiting import wait_until
 from tests.worker_process import running_worker
 
@@ -43,7 +44,7 @@ def test_workers_of_two_tenants_share_a_redis(tmp_path):
                 running_worker(tmp_path, *where, "-c", "1", environ=model.environ, log=f"{prefix}.log")
             )
             run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly", *where]
-            subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
+            run_command(*run_agent).check_returncode()
 
         for user, prefix in (("worker", "fdstore"), ("acme", "acme")):
             with fdstore.connect(shared.url(user), prefix) as store:
@@ -67,7 +68,7 @@ def test_a_worker_logged_in_as_the_worker_user_runs_an_agent_and_is_listed_as_al
         for name, value in model.environ.items():
             monkeypatch.setenv(name, value)
         run_agent = ["run", str(program), "-p", "go", "--detach", "--name", "nightly"]
-        subprocess.run([sys.executable, "-m", "fdstore", *run_agent], check=True, capture_output=True)
+        run_command(*run_agent).check_returncode()
         assert "no answer" in worker_alive.why_dead(1)
         with running_worker(tmp_path, "-c", "1", "--metrics-port", "0") as worker:
             with fdstore.connect() as store:

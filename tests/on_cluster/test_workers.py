@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,8 @@ from fdstore.errors import InvalidArgument
 from fdstore.local.redis_server import PrivateServer
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.on_cluster.cluster import Cluster
-from tests.waiting import PATIENCE_S, wait_until
+from tests.process_template import run_command
+from tests.waiting import wait_until
 from tests.with_workers.conftest import agent_workers
 
 READER = '[prompt]\nsystem = "You read."\n[model]\nname = "scripted"\n[tools]\nenabled = ["read_fd"]\n'
@@ -108,9 +107,8 @@ def test_verbs_that_need_workers_fail_before_creating_anything(
 ) -> None:
     store.process("triage")
     words = [word.format(reader=reader) for word in verb]
-    command = [sys.executable, "-m", "fdstore", *words[:1], "--url", cluster.url, *words[1:]]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = run_command(*words[:1], "--url", cluster.url, *words[1:])
 
     assert done.returncode == 2
     assert "invalid_argument" in done.stderr

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from fdstore.client import Store
 from tests.children import Child
+from tests.process_template import start_command
 from tests.waiting import PATIENCE_S, wait_until
 
 
@@ -55,9 +55,9 @@ def test_a_token_that_others_could_guess_or_read_is_refused(tmp_path: Path, text
 @contextmanager
 def serving(redis_url: str, *options: str, **environ: str) -> Iterator[tuple[Child, dict[str, Any]]]:
     """Run `fdstore ui`. Yields the process, and what it announced."""
-    command = [sys.executable, "-P", "-m", "fdstore", "ui", "--url", redis_url, "--json", *options]
-    env = {**os.environ, **environ}
-    with Child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as server:
+    words = ["ui", "--url", redis_url, "--json", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start_command(*words, **pipes, env={**os.environ, **environ}) as server:
         yield server, json.loads(server.stdout.readline())
 
 
