@@ -14,6 +14,7 @@ import io
 import tomllib
 import traceback
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,13 +45,17 @@ class Docstring(NamedTuple):
         return any("await " in each.source or "async " in each.source for each in self.examples)
 
 
-def docstrings() -> Iterator[Docstring]:
+@cache
+def docstrings() -> list[Docstring]:
     """All docstrings with examples but those of adapters, which run with their frameworks."""
     ours = adapters()
-    for package in PACKAGES:
-        for path in sorted(package.rglob("*.py")):
-            if path not in ours:
-                yield from _docstrings_of(path, package.parent)
+    return [
+        found
+        for package in PACKAGES
+        for path in sorted(package.rglob("*.py"))
+        if path not in ours
+        for found in _docstrings_of(path, package.parent)
+    ]
 
 
 def adapters() -> list[Path]:

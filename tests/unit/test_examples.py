@@ -12,7 +12,7 @@ import fdstore
 import fdstore.aio
 from tests import examples
 
-DOCSTRINGS = list(examples.docstrings())
+DOCSTRINGS = examples.docstrings()
 
 
 @pytest.mark.parametrize("found", [d for d in DOCSTRINGS if not d.needs_store], ids=lambda found: found.name)

@@ -17,14 +17,17 @@ PREPARING = {"prepare", "Hash", "msgspec.json.Decoder", "msgspec.msgpack.Decoder
 LAST_WORDS = {each.rpartition(".")[2] for each in IN_FUNCTIONS | PREPARING}
 
 
-def calls(node: ast.AST, cls: str = "", *, in_function: bool = False) -> Iterator[tuple[ast.Call, str, bool]]:
+def calls(tree: ast.AST) -> Iterator[tuple[ast.Call, str, bool]]:
     """Yield the calls of a module, with the class each stands in and whether a function makes it."""
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.Call):
-            yield each, cls, in_function
-        name = each.name if isinstance(each, ast.ClassDef) else cls
-        is_function = isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        yield from calls(each, name, in_function=in_function or is_function)
+    left = [(tree, "", False)]
+    while left:
+        node, cls, in_function = left.pop()
+        for each in ast.iter_child_nodes(node):
+            if isinstance(each, ast.Call):
+                yield each, cls, in_function
+            name = each.name if isinstance(each, ast.ClassDef) else cls
+            is_function = isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            left.append((each, name, in_function or is_function))
 
 
 def names(node: ast.AST, cls: str) -> set[str]:
