@@ -16,20 +16,24 @@ FILE = "{}"
 
 
 class Remedy(NamedTuple):
-    """The name of a kind of bytes, the command that prints its text, and the package of Debian that has it.
-    Without a command there is none that is commonly installed."""
+    """The name of a kind of bytes, the command that prints its text, the package of Debian that has it, and
+    the suffix that a file's name must have for the command. Without a command there is none that is commonly
+    installed."""
 
     what: str
     command: str = ""
     package: str = ""
+    suffix: str = ""
 
     def on(self, file: str) -> str:
-        """Return the command for this file; - is standard input, which has to become a file first.
+        """Return the command for this file; - is standard input, which has to become a file first. So has a
+        file that lacks the suffix.
 
-        >>> REMEDIES["application/gzip"].on("a b.gz")
-        "gzip -dc 'a b.gz'"
+        >>> REMEDIES["application/gzip"].on("a b.gz"), REMEDIES["application/java-vm"].on("a.dat")
+        ("gzip -dc 'a b.gz'", 'javap -c -p FILE.class')
         """
-        return self.command.replace(FILE, "FILE" if file == "-" else shlex.quote(file))
+        is_taken = file != "-" and file.endswith(self.suffix)
+        return self.command.replace(FILE, shlex.quote(file) if is_taken else f"FILE{self.suffix}")
 
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -52,22 +56,22 @@ REMEDIES: dict[str, Remedy] = {
     "application/msword": Remedy("a Word document", "catdoc {}", "catdoc"),
     "application/vnd.ms-excel": Remedy("an Excel workbook", "xls2csv {}", "catdoc"),
     "application/vnd.ms-powerpoint": Remedy("a PowerPoint presentation", "catppt {}", "catdoc"),
-    f"{_OFFICE}wordprocessingml.document": Remedy("a Word document", "pandoc -t plain {}", "pandoc"),
+    f"{_OFFICE}wordprocessingml.document": Remedy("a Word document", "pandoc -f docx -t plain {}", "pandoc"),
     f"{_OFFICE}spreadsheetml.sheet": Remedy("an Excel workbook", "xlsx2csv -a {}", "xlsx2csv"),
     f"{_OFFICE}presentationml.presentation": Remedy(
         "a PowerPoint presentation", "unzip -p {} 'ppt/slides/*.xml'", "unzip"
     ),
-    f"{_OPEN}text": Remedy("an OpenDocument text", "pandoc -t plain {}", "pandoc"),
+    f"{_OPEN}text": Remedy("an OpenDocument text", "pandoc -f odt -t plain {}", "pandoc"),
     f"{_OPEN}spreadsheet": Remedy("an OpenDocument spreadsheet", "unzip -p {} content.xml", "unzip"),
     f"{_OPEN}presentation": Remedy("an OpenDocument presentation", "unzip -p {} content.xml", "unzip"),
-    "application/epub+zip": Remedy("an EPUB book", "pandoc -t plain {}", "pandoc"),
+    "application/epub+zip": Remedy("an EPUB book", "pandoc -f epub -t plain {}", "pandoc"),
     "image/vnd.djvu": Remedy("a DjVu document", "djvutxt {}", "djvulibre-bin"),
     "image/png": Remedy("an image", "tesseract {} -", "tesseract-ocr"),
     "image/jpeg": Remedy("an image", "tesseract {} -", "tesseract-ocr"),
     "image/webp": Remedy("an image", "tesseract {} -", "tesseract-ocr"),
     "image/gif": Remedy("an image", "tesseract {} -", "tesseract-ocr"),
     "application/x-elf": Remedy("an ELF program", "readelf -aW {}", "binutils"),
-    "application/java-vm": Remedy("a class of Java", "javap -c -p {}", "default-jdk-headless"),
+    "application/java-vm": Remedy("a class of Java", "javap -c -p {}", "default-jdk-headless", ".class"),
     "application/wasm": Remedy("a WebAssembly module", "wasm2wat {}", "wabt"),
     "application/x-hdf5": Remedy("an HDF5 file", "h5dump {}", "hdf5-tools"),
     "application/vnd.tcpdump.pcap": Remedy("a capture of packets", "tcpdump -nr {}", "tcpdump"),

@@ -182,18 +182,38 @@ def pptx_of(
 OPEN = (
     'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
     'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
-    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" '
+    'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"'
 )
+STYLES = "<office:font-face-decls/><office:styles/><office:automatic-styles/><office:master-styles/>"
 
 
 def ods_of(sheets: str) -> bytes:
     """Return an ODS with this XML of tables."""
-    kind = "application/vnd.oasis.opendocument.spreadsheet"
-    body = f"<office:body><office:spreadsheet>{sheets}</office:spreadsheet></office:body>"
+    return open_of("spreadsheet", sheets)
+
+
+def odt_of(*paragraphs: str) -> bytes:
+    """Return an ODT of these paragraphs."""
+    return open_of("text", "".join(f"<text:p>{escape(each)}</text:p>" for each in paragraphs))
+
+
+def odp_of(*slides: str) -> bytes:
+    """Return an ODP with a slide of each text."""
+    boxes = (f"<draw:text-box><text:p>{escape(each)}</text:p></draw:text-box>" for each in slides)
+    pages = (f"<draw:page><draw:frame>{each}</draw:frame></draw:page>" for each in boxes)
+    return open_of("presentation", "".join(pages))
+
+
+def open_of(name: str, content: str) -> bytes:
+    """Return an OpenDocument of the kind that has this name, with this XML as its content."""
+    kind = f"application/vnd.oasis.opendocument.{name}"
+    body = f"<office:body><office:{name}>{content}</office:{name}></office:body>"
     return zip_of(
         [
             ("mimetype", kind.encode()),
             ("content.xml", f"<office:document-content {OPEN}>{body}</office:document-content>".encode()),
+            ("styles.xml", f"<office:document-styles {OPEN}>{STYLES}</office:document-styles>".encode()),
             ("META-INF/manifest.xml", b'<manifest:manifest xmlns:manifest="urn:m"/>'),
         ],
         zipfile.ZIP_STORED,
@@ -221,15 +241,15 @@ def epub_of(*chapters: str, **members: str) -> bytes:
         for n in range(len(chapters))
     )
     order = "".join(f'<itemref idref="c{n}"/>' for n in range(len(chapters)))
-    container = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+    about = '<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>no</dc:title></metadata>'
+    place = '<rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles>'
+    container = f'<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container">{place}</container>'
+    book = f"{about}<manifest>{items}</manifest><spine>{order}</spine>"
     return zip_of(
         [
             ("mimetype", b"application/epub+zip"),
             ("META-INF/container.xml", container.encode()),
-            (
-                "OEBPS/book.opf",
-                f"<package><manifest>{items}</manifest><spine>{order}</spine></package>".encode(),
-            ),
+            ("OEBPS/book.opf", f'<package xmlns="http://www.idpf.org/2007/opf">{book}</package>'.encode()),
             *(
                 (
                     f"OEBPS/text/c {n}.xhtml",

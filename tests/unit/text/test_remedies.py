@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import re
 import shutil
 import sqlite3
@@ -18,9 +19,28 @@ import pytest
 
 from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_file
 from fdstore.text.remedies import FILE, REMEDIES, remedy_of, wide_remedy
+from tests.unit.files.documents_made import (
+    docx_of,
+    epub_of,
+    odp_of,
+    ods_of,
+    ods_row,
+    ods_sheet,
+    odt_of,
+    paragraph,
+    pdf_of,
+    pptx_of,
+    xlsx_of,
+)
 from tests.unit.files.packing import tar_of, zip_of
+from tests.unit.text.samples.binaries import class_of, hdf5_of, journal_of, pcap_of, wasm_of
+from tests.unit.text.samples.old_office import doc_of, ppt_of, xls_of
+from tests.unit.text.samples.packages import deb_of, rar_of, rpm_of
+from tests.unit.text.samples.pictures import djvu_of, gif_of, jpeg_of, png_of, webp_of
 from tests.waiting import PATIENCE_S
 
+WORDS = "some text"
+NAME = "some_text"
 TEXT = b"some text\n" * 50
 
 
@@ -41,17 +61,22 @@ def database(folder: Path) -> bytes:
     return (folder / "made").read_bytes()
 
 
+def archive_of_7z(folder: Path) -> bytes:
+    (folder / "packed").write_bytes(TEXT)
+    return by_command("bsdtar", "--format", "7zip", "-cf", "-", "-C", str(folder), "packed")(folder)
+
+
 def compressed(data: bytes) -> bytes:
     """Return what `compress` makes of a few bytes: codes of nine bits, the lowest first."""
     bits = sum(byte << 9 * number for number, byte in enumerate(data))
     return b"\x1f\x9d\x90" + bits.to_bytes(-(-9 * len(data) // 8), "little")
 
 
-SLIDE = {"[Content_Types].xml": b"<Types/>", "ppt/slides/slide1.xml": TEXT}
-DOCUMENT = {"mimetype": b"application/x", "content.xml": TEXT}
+OFFICE = "application/vnd.openxmlformats-officedocument."
+OPEN = "application/vnd.oasis.opendocument."
 SAMPLES: dict[str, Callable[[Path], bytes]] = {
     "application/gzip": lambda _: gzip.compress(TEXT),
-    "application/x-compress": lambda _: compressed(b"text\n"),
+    "application/x-compress": lambda _: compressed(TEXT[:10]),
     "application/x-bzip2": lambda _: bz2.compress(TEXT),
     "application/x-xz": lambda _: lzma.compress(TEXT),
     "application/zstd": by_command("zstd", "-c"),
@@ -59,27 +84,75 @@ SAMPLES: dict[str, Callable[[Path], bytes]] = {
     "application/x-brotli": by_command("brotli", "-c"),
     "application/zip": lambda _: zip_of({"a": TEXT}),
     "application/x-tar": lambda _: tar_of(("a", TEXT)),
+    "application/x-7z-compressed": archive_of_7z,
+    "application/vnd.rar": lambda _: rar_of("a", TEXT),
     "application/vnd.sqlite3": database,
+    "application/pdf": lambda _: pdf_of(WORDS),
+    "application/msword": lambda _: doc_of(WORDS),
+    "application/vnd.ms-excel": lambda _: xls_of(WORDS),
+    "application/vnd.ms-powerpoint": lambda _: ppt_of(WORDS),
+    f"{OFFICE}wordprocessingml.document": lambda _: docx_of(paragraph(WORDS)),
+    f"{OFFICE}spreadsheetml.sheet": lambda _: xlsx_of({"Sheet": [[WORDS]]}),
+    f"{OFFICE}presentationml.presentation": lambda _: pptx_of([WORDS]),
+    f"{OPEN}text": lambda _: odt_of(WORDS),
+    f"{OPEN}spreadsheet": lambda _: ods_of(ods_sheet("Sheet", ods_row(WORDS))),
+    f"{OPEN}presentation": lambda _: odp_of(WORDS),
+    "application/epub+zip": lambda _: epub_of(f"<p>{WORDS}</p>"),
+    "image/vnd.djvu": lambda _: djvu_of(WORDS),
+    "image/png": lambda _: png_of(WORDS),
+    "image/jpeg": lambda _: jpeg_of(WORDS),
+    "image/webp": lambda _: webp_of(WORDS),
+    "image/gif": lambda _: gif_of(WORDS),
     "application/x-elf": lambda _: Path(sys.executable).resolve().read_bytes(),
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": lambda _: zip_of(SLIDE),
-    "application/vnd.oasis.opendocument.spreadsheet": lambda _: zip_of(DOCUMENT),
-    "application/vnd.oasis.opendocument.presentation": lambda _: zip_of(DOCUMENT),
+    "application/java-vm": lambda _: class_of(NAME),
+    "application/wasm": lambda _: wasm_of(NAME),
+    "application/x-hdf5": lambda _: hdf5_of(NAME),
+    "application/vnd.tcpdump.pcap": lambda _: pcap_of(NAME),
+    "application/x-journal": lambda _: journal_of(WORDS),
+    "application/x-rpm": lambda _: rpm_of("sample", WORDS),
+    "application/vnd.debian.binary-package": lambda _: deb_of(f"./{NAME}", TEXT),
 }
 """Media type -> a file of it, made here."""
 
-HERE = [name for name in SAMPLES if shutil.which(REMEDIES[name].command.split()[0])]
+FOUND = {
+    media_type: re.compile(r"some[ _]text" if media_type != "application/x-elf" else r" \.text ")
+    for media_type in SAMPLES
+}
+"""Media type -> what its command prints of the file."""
+
+
+def is_here(media_type: str) -> bool:
+    return shutil.which(REMEDIES[media_type].command.split()[0]) is not None
+
+
+HERE = [media_type for media_type in SAMPLES if is_here(media_type)]
 
 
 @pytest.mark.parametrize("media_type", HERE)
-def test_the_command_of_a_kind_prints_text(tmp_path: Path, media_type: str) -> None:
-    (tmp_path / "a file").write_bytes(SAMPLES[media_type](tmp_path))
+def test_the_command_of_a_kind_prints_the_text_of_a_file(tmp_path: Path, media_type: str) -> None:
+    name = f"a file{REMEDIES[media_type].suffix}"
+    (tmp_path / name).write_bytes(SAMPLES[media_type](tmp_path))
 
     ran = subprocess.run(
-        REMEDIES[media_type].on("a file"), shell=True, cwd=tmp_path, capture_output=True, timeout=PATIENCE_S
+        REMEDIES[media_type].on(name),
+        shell=True,
+        cwd=tmp_path,
+        env=dict(os.environ, JAVA_TOOL_OPTIONS="-XX:-UsePerfData"),  # which Java leaves in /tmp
+        capture_output=True,
+        timeout=PATIENCE_S,
     )
 
     assert ran.returncode == 0, ran.stderr
-    assert "text" in ran.stdout.decode("utf-8")
+    assert FOUND[media_type].search(ran.stdout.decode("utf-8"))
+
+
+@pytest.mark.parametrize("media_type", sorted(SIGNED_TYPES.intersection(HERE)))
+def test_the_first_bytes_of_a_file_tell_its_kind(tmp_path: Path, media_type: str) -> None:
+    assert type_of_file(SAMPLES[media_type](tmp_path)) == media_type
+
+
+def test_every_kind_that_has_a_command_has_a_file() -> None:
+    assert set(SAMPLES) == {media_type for media_type, remedy in REMEDIES.items() if remedy.command}
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
