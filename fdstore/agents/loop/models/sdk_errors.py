@@ -125,7 +125,7 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
             status = _status(error)
             # an error in mid-stream has status 200
             kind = " ".join(str(part) for part in (status, _type(error)) if part not in (200, None))
-            text = f"the model answered {kind}: {_message(error)}"[:450]
+            text = f"the model answered {kind}: {_message(error)}"[:450].removesuffix(".")
             advice = names.advice(status, _asked(error))
             return f"{text}; {advice}" if advice else text
         cause = self._cause(error)

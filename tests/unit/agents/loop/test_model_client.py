@@ -171,6 +171,7 @@ def test_cached_tokens_are_counted() -> None:
         (fail(400, message="max_tokens: too many"), "400 invalid_request_error: max_tokens: too many"),
         (fail(401, message="invalid x-api-key"), "401 .*: invalid x-api-key; check {key}"),
         (fail(403), "403 permission_error: .*{key}"),
+        (fail(403, message="You may not use claude-9."), "You may not use claude-9; check .*{key}"),
         (fail(404, message="model: claude-9"), r"404 .*: model: claude-9; check \[model\] name"),
         (fail(413), "413 request_too_large"),
         (fail(529, should_retry=False), "529 overloaded_error"),
