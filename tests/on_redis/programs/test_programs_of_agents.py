@@ -201,14 +201,14 @@ PROGRAM = """
 import asyncio, random, time
 log = fd(1)
 seen = [round(random.random(), 9), time.time()]
-note = create("n " + str(seen))
+note = create(str(seen))
 print("made", note.fd, await echo(words="w"))
 answers = await asyncio.gather(*[ask("How many lines?", part) for part in log.split(chars=20_000)])
 print(answers)
 r = await spawn("reader", "Read it.", log)
 second = create(r.answer + str(random.random()))
-print("second", second.fd, seen == [float(x) for x in re.findall(r"[0-9.]+", note.text())])
-""".replace("import asyncio,", "import asyncio, re,")
+print("second", second.fd, note.text() == str(seen) or [note.text(), seen])
+"""
 
 
 @pytest.mark.parametrize("first", [3, *thorough("the requests between", 4, 5, 6, 7, 8)])
