@@ -64,7 +64,8 @@ def rows(stage: BenchStage) -> Iterator[BenchRow]:
         yield row(case, at_most(bar, "ms"), value, *map(format_duration, rounds.medians))
     if find_spec("mcp") is None:
         return
-    fdstore = [sys.executable, "-P", "-m", "fdstore"]
+    # without variables of Python: one may forbid compiled modules, which installers make of what they install
+    fdstore = [sys.executable, "-E", "-P", "-m", "fdstore"]
     for case, command, share in (
         ("fdstore mcp to initialize, processor, over importing the SDK", [*fdstore, "mcp"], 1.1),
         (
@@ -91,7 +92,6 @@ def import_sdk() -> float:
 def processor_until_answer(command: list[str], stage: BenchStage) -> float:
     """Return the seconds of processor that a server has taken when it has answered `initialize`."""
     environment = {**os.environ, "FDSTORE_URL": stage.url, "FDSTORE_PREFIX": stage.store.prefix}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installers compile what they install
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as server:
         assert server.stdin
