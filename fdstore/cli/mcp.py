@@ -21,7 +21,7 @@ from fdstore.setup.log_options import log_options
 from fdstore.setup.optional_packages import frozen_imports, require
 
 if TYPE_CHECKING:
-    from fdstore.client._async.store import Connector
+    from fdstore.client._async.store import Connector, Store
     from fdstore.hosts.mcp.toolsets import Toolsets
     from fdstore.store.tokens import Permission
 
@@ -139,14 +139,20 @@ def mcp(
 
     @cache
     def connector() -> Connector:
-        from fdstore.client._async.store import Connector  # a host is answered that it is served before
+        from fdstore.client._async.store import Connector
 
         return Connector(session.url, session.prefix, patience=settings.HOST_PATIENCE_S)
 
     async def serve() -> None:
         # programs each take a thread while they run, and others must not wait for them
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "fdstore-mcp"))
-        toolsets = Toolsets(lambda: connector().connect(), access, options)
+        answered = asyncio.Event()
+
+        async def connect() -> Store:
+            await answered.wait()
+            return await connector().connect()
+
+        toolsets = Toolsets(connect, access, options)
         if address is None:
             server = build_server(toolsets)
             if hook:
@@ -157,8 +163,9 @@ def mcp(
                 server.instructions = f"{server.instructions}\n{guide(limit)}"
             # its thread that reads standard input would delay the end until the next line
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            await serve_stdio(server)
+            await serve_stdio(server, answered)
         else:
+            answered.set()
             await _serve_http(toolsets, address, hosts, require_token=require_token)
 
     with as_interrupts() if address else nullcontext():

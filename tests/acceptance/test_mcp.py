@@ -11,7 +11,7 @@ import pytest
 from fdstore.hosts.mcp.access import DEFAULT_PERMISSIONS, tools_of
 from fdstore.store.process_names import process_name_of
 from fdstore.tools.catalogue import READING_TOOLS
-from tests.acceptance.host import Host
+from tests.acceptance.host import HELLO, Host
 from tests.children import Child
 from tests.conftest import interpreters_of, is_running
 from tests.waiting import PATIENCE_S, wait_until
@@ -89,6 +89,28 @@ def test_a_byte_order_mark_before_a_line_is_no_part_of_it(command):
 
         assert host.answer(9)["result"] == {}
         server.communicate(timeout=PATIENCE_S)
+
+
+def test_the_store_is_connected_once_a_host_has_been_answered(command):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        with command.start("--url", url, "mcp", "--process", "any") as server:
+            host = Host(server, greets=False)
+            host.ask("initialize", **HELLO)
+            assert not accepted(silent)
+
+            host.write({"method": "notifications/initialized"})
+            wait_until(lambda: accepted(silent), what="a connection")
+            server.communicate(timeout=PATIENCE_S)
+
+
+def accepted(server: socket.socket) -> bool:
+    try:
+        server.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
 
 
 def test_a_server_whose_input_ends_does_not_wait_for_a_store_that_hangs(command):

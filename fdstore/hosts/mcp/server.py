@@ -58,10 +58,8 @@ def build_server(
     toolsets = tools if isinstance(tools, Toolsets) else OpenToolset(tools)
     hosts = by_name(host_tools)
     updates, questions = Updates(toolsets), Elicitations(toolsets)
-    was_asked = asyncio.Event()
 
     def access_of(context: RequestContext) -> Access:
-        was_asked.set()
         return toolsets.default if find_access is None else find_access(context)
 
     async def on_list_tools(
@@ -141,7 +139,7 @@ def build_server(
     @asynccontextmanager
     async def lifespan(_: Server[Any]) -> AsyncIterator[dict[str, Any]]:
         first = toolsets.toolset if find_access is None else toolsets.store
-        connecting = asyncio.create_task(_connect_early(was_asked, first), name="fdstore connect")
+        connecting = asyncio.create_task(_connect_early(first), name="fdstore connect")
         try:
             yield {}
         finally:
@@ -199,10 +197,8 @@ def _report_of(context: RequestContext) -> Report | None:
     return context.session.report_progress
 
 
-async def _connect_early(was_asked: asyncio.Event, connect: Callable[[], Awaitable[object]]) -> None:
-    """Connect before the first call, but not before a host is answered that it is served: it waits for that
-    alone. An error is the result of calls, and a line in the log."""
-    await was_asked.wait()
+async def _connect_early(connect: Callable[[], Awaitable[object]]) -> None:
+    """Connect before the first call. An error is the result of calls, and a line in the log."""
     try:
         await connect()
     except FDStoreError as error:

@@ -1,5 +1,8 @@
 """Serve MCP on standard input and output. Nothing else is written to standard output.
 
+A host that starts a server waits for the answer to `initialize`. What calls need is imported and connected
+with the first other message.
+
 The transport of the SDK reads and writes the lines. It does not know the byte order mark that some hosts
 write. A request that it cannot read, as one with half a surrogate pair, gets an error here: its host would
 wait for ever.
@@ -7,6 +10,7 @@ wait for ever.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,8 +25,8 @@ from pydantic import ValidationError
 from fdstore.hosts.gateway.json_parts import parts_of, value_of
 
 
-async def serve_stdio(server: Server[Any]) -> None:
-    """Serve one client until standard input ends."""
+async def serve_stdio(server: Server[Any], answered: asyncio.Event) -> None:
+    """Serve one client until standard input ends. Set `answered` when it has sent more than `initialize`."""
     async with stdio_server() as (incoming, outgoing):
         sender, receiver = create_context_streams[SessionMessage | Exception](0)
         async with anyio.create_task_group() as tasks:
@@ -31,6 +35,8 @@ async def serve_stdio(server: Server[Any]) -> None:
                 async with sender:
                     async for message in incoming:
                         found = without_mark(message)
+                        if not _is_initialize(found):
+                            answered.set()
                         answer = answer_to_unreadable(found)
                         if answer is None:
                             await sender.send(found)
@@ -40,6 +46,10 @@ async def serve_stdio(server: Server[Any]) -> None:
             tasks.start_soon(relay)
             await server.run(receiver, outgoing, server.create_initialization_options())
             tasks.cancel_scope.cancel()
+
+
+def _is_initialize(message: SessionMessage | Exception) -> bool:
+    return isinstance(message, SessionMessage) and getattr(message.message, "method", "") == "initialize"
 
 
 def without_mark(message: SessionMessage | Exception) -> SessionMessage | Exception:
