@@ -43,6 +43,7 @@ class HostPrograms:
         call = CodeCall(self._calls, request.meta, None if token is None else self._report(token))
         with self._lock:
             self._running[request.key] = call
+        self._programs.enter(request.tool, call)
 
         def run() -> bytes | None:
             try:

@@ -265,6 +265,18 @@ def test_programs_of_one_process_run_one_after_the_other(host: CodeHost) -> None
     assert printed(host.answer_to(second)) == "200"
 
 
+def test_programs_run_in_the_order_in_which_a_host_sends_them(host: CodeHost) -> None:
+    calls = [host.begin_code("order = []")]
+    calls += [host.begin_code(f"order = order + [{number}]\norder") for number in range(12)]
+
+    shown = {}
+    while len(shown) < len(calls):  # answers may overtake one another
+        message = host.read()
+        shown[message["id"]] = printed(message["result"])
+
+    assert [shown[call] for call in calls[1:]] == [str([*range(number + 1)]) for number in range(12)]
+
+
 def test_without_a_store_a_program_says_so(make_host: Callable[..., CodeHost]) -> None:
     with PrivateServer() as server:
         url = server.url

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -108,7 +109,8 @@ class Programs:
         self._descriptors, self._options = descriptors, descriptors.options
         self._servers = (self._options.name or "server",) if group is None else tuple(group)
         self._is_group = group is not None
-        self._turn = threading.Lock()
+        self._turn = threading.Condition()
+        self._places: deque[CodeCall] = deque()
         self._lock = threading.Lock()
         self._listing: Future[Catalogue] | None = None
         self._catalogue: Catalogue | None = None
@@ -190,8 +192,15 @@ class Programs:
             return Catalogue(read_tools_of(servers, tools, allowed), servers)
         return Catalogue(read_tools(servers[0], tools, allowed), servers)
 
+    def enter(self, tool: str, call: CodeCall) -> None:
+        """Give a program its place among those that wait: they run in the order in which they came. Call it
+        where requests are read, before the thread of `answer` begins."""
+        if tool == RUN_PYTHON:
+            with self._turn:
+                self._places.append(call)
+
     def answer(self, tool: str, arguments: Mapping[str, Any], call: CodeCall) -> Content:
-        """Run one of our tools to its end. What is wrong is a result, too."""
+        """Run one of our tools to its end, after `enter`. What is wrong is a result, too."""
         try:
             found = self.catalogue(call)
             if tool == FIND_TOOLS:
@@ -199,24 +208,23 @@ class Programs:
             code = _argument(arguments, "code", None)
             check_size(code)
             unknown = check_code(code, found)
-            with self._turn_of(call):
-                return self._descriptors.work(
-                    lambda connected: self._run(connected, code, found, call, unknown)
-                )
+            self._await_turn(call)
+            return self._descriptors.work(lambda connected: self._run(connected, code, found, call, unknown))
         except FDStoreError as error:
             return error_blocks(error), True
         except (NoAnswer, ValueError) as error:
             return mcp_blocks(f"the tools of the server are not known: {error}"), True
-
-    @contextmanager
-    def _turn_of(self, call: CodeCall) -> Iterator[None]:
-        """Wait until no other program runs."""
-        while not self._turn.acquire(timeout=LOOK_EVERY_S):
-            call.check()
-        try:
-            yield
         finally:
-            self._turn.release()
+            with self._turn, suppress(ValueError):
+                self._places.remove(call)
+                self._turn.notify_all()
+
+    def _await_turn(self, call: CodeCall) -> None:
+        """Wait until no program that came earlier runs or waits."""
+        with self._turn:
+            while self._places[0] is not call:
+                self._turn.wait(LOOK_EVERY_S)
+                call.check()
 
     def _run(
         self,
