@@ -97,7 +97,7 @@ class Toolsets:
     async def toolset_soon(self, access: Access) -> Toolset | None:
         """Return the toolset for this access; None if the store is away, or not connected soon. Raises as
         `toolset`."""
-        import fdstore.toolset._async  # noqa: F401  it may take longer than a connection, which alone is waited for
+        import fdstore.toolset._async  # noqa: F401  the time limit is for the connection, not for imports
 
         try:
             async with asyncio.timeout(LIST_WITHIN_S):

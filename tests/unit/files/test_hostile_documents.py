@@ -505,7 +505,7 @@ def test_nothing_that_a_document_refers_to_is_fetched(tmp_path: Path) -> None:
         for name, data in made.items():
             assert "text" in text_of(tmp_path, name, data)
 
-        with pytest.raises(BlockingIOError):  # nobody has connected
+        with pytest.raises(BlockingIOError):  # there was no connection
             server.accept()
 
 
