@@ -22,20 +22,29 @@ def prepare(*kinds: Any) -> None:
             msgspec.json.Decoder(kind)
 
 
+_NOTHING: tuple[Any, ...] = (None, "", (), {})
+
+
 def without_absent(struct: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields of a Struct for an encoder, without those that are unset, and those that are None if
-    None is their default.
+    """Return the fields of a Struct for an encoder, without those that are unset, and those that are None or
+    empty if that is their default.
 
     >>> from fdstore.model.records import ModelPrice
     >>> without_absent(ModelPrice(input=3, output=15))
-    {'input': 3, 'output': 15, 'currency': ''}
+    {'input': 3, 'output': 15}
     """
     names, defaults = struct.__struct_encode_fields__, struct.__struct_defaults__
     found = {}
     # those without a default are first, or have a marker
-    absent = {name for name, default in zip(names[::-1], defaults[::-1], strict=False) if default is None}
+    of_names = dict(zip(names[::-1], map(_value_of, defaults[::-1]), strict=False))
     for name, encoded in zip(struct.__struct_fields__, names, strict=True):
-        value = getattr(struct, name)
-        if value is not msgspec.UNSET and (value is not None or encoded not in absent):
-            found[encoded] = without_absent(value) if isinstance(value, msgspec.Struct) else value
+        value, default = getattr(struct, name), of_names.get(encoded, msgspec.NODEFAULT)
+        if value is msgspec.UNSET or (value == default and default in _NOTHING):
+            continue
+        found[encoded] = without_absent(value) if isinstance(value, msgspec.Struct) else value
     return found
+
+
+def _value_of(default: Any) -> Any:
+    """Return the value of a default, of which msgspec keeps a mutable one as what makes it."""
+    return default.factory() if hasattr(default, "factory") else default

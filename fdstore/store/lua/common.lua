@@ -670,14 +670,18 @@ local function today()
   return math.floor(seconds_now() / 86400)
 end
 
--- Counts answers of models and their tokens: all, and by UTC day. Only the previous day is kept, for people.
+-- Counts answers of models and their tokens: all, and by UTC day. Of the days before only the last is kept,
+-- for people.
 local function count_answers(tree, answers, tokens)
   local day, counted = today(), tonumber(redis.call('HGET', tree, 'usage_day') or 0)
   if counted ~= day then
     local calls, used = unpack(redis.call('HMGET', tree, 'model_calls', 'tokens'))
-    local was_yesterday = counted == day - 1
-    redis.call('HSET', tree, 'usage_day', day, 'model_calls', 0, 'tokens', 0,
-      'model_calls_yesterday', was_yesterday and calls or 0, 'tokens_yesterday', was_yesterday and used or 0)
+    redis.call('HSET', tree, 'usage_day', day, 'model_calls', 0, 'tokens', 0)
+    if counted > 0 then
+      local was_yesterday = counted == day - 1
+      redis.call('HSET', tree, 'model_calls_yesterday', was_yesterday and calls or 0,
+        'tokens_yesterday', was_yesterday and used or 0)
+    end
   end
   redis.call('HINCRBY', tree, 'model_calls', answers)
   redis.call('HINCRBY', tree, 'tokens', tokens)

@@ -43,8 +43,8 @@ def test_each_place_is_on_a_row_of_its_own_with_the_words_around_it_marked(
     done = ready_child(build, "Look")
     store.run(processes.end(done, answer="<i>Twelve</i> refunds were paid"))
 
-    page = Read(get("/?q=refunds").text)
-    html = get("/?q=refunds").text
+    html = get("/?q=refunds&sort=name").text  # build before notes
+    page = Read(html)
 
     assert page.words.count("task of build.1 Count the refunds") == 1
     assert "Count the <mark>refunds</mark>" in html

@@ -86,6 +86,10 @@ class Mixed(Plain, kw_only=True, rename="camel"):
     left_out: int | None = None
     inner_one: Plain | None = None
     unset: int | msgspec.UnsetType = msgspec.UNSET
+    words: str = ""
+    several: tuple[int, ...] = ()
+    by_name: dict[str, int] = msgspec.field(default_factory=dict)
+    full: dict[str, int] = msgspec.field(default_factory=lambda: {"a": 1})
 
 
 @given(st.data())
@@ -101,6 +105,10 @@ def test_what_is_absent_by_default_is_left_out_and_comes_back(data: st.DataObjec
             left_out=numbers,
             inner_one=st.none() | plain,
             unset=st.just(msgspec.UNSET) | st.integers(0, 9),
+            words=st.text(max_size=2),
+            several=st.lists(st.integers(), max_size=2).map(tuple),
+            by_name=st.dictionaries(st.text(), st.integers(0, 1), max_size=2),
+            full=st.dictionaries(st.text(), st.integers(0, 1), max_size=2),
         )
     )
     written = without_absent(made)
@@ -109,3 +117,6 @@ def test_what_is_absent_by_default_is_left_out_and_comes_back(data: st.DataObjec
     assert [name for name, value in written.items() if value is None] == [
         name for name, value in (("set", made.set), ("neededToo", made.needed_too)) if value is None
     ]
+    assert written["full"] == made.full
+    for name, value in (("words", made.words), ("several", made.several), ("byName", made.by_name)):
+        assert (name in written) == bool(value)
