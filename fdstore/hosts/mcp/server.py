@@ -1,4 +1,7 @@
-"""`build_server`: a toolset as a `Server` of the SDK, which serves both protocol eras on any transport."""
+"""`build_server`: a toolset as a `Server` of the SDK, which serves both protocol eras on any transport.
+
+What answers a request is imported with the first of its kind: hosts give servers little time to begin.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,17 @@ from mcp.server.lowlevel.server import Server
 from fdstore import __version__
 from fdstore.errors import FDStoreError
 from fdstore.hosts.mcp.access import Access
-from fdstore.hosts.mcp.calls import Report, call_tool
-from fdstore.hosts.mcp.prompts import complete, get_prompt, list_prompts
 from fdstore.hosts.mcp.protocol_errors import as_protocol_errors
 from fdstore.hosts.mcp.questions import Elicitations
-from fdstore.hosts.mcp.resources import list_resources, list_templates, read_resource
 from fdstore.hosts.mcp.tool_list import HostTool, by_name, list_tools
 from fdstore.hosts.mcp.toolsets import OpenToolset, Toolsets
 from fdstore.hosts.mcp.updates import Updates
+from fdstore.tools.catalogue import usable_tools
 from fdstore.tools.instructions import uses
-from fdstore.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from fdstore.hosts.mcp.calls import Report
+    from fdstore.results.context import Context
     from fdstore.toolset._async import Toolset
 
 log = logging.getLogger("fdstore.mcp")
@@ -74,6 +76,8 @@ def build_server(
     async def on_call_tool(
         context: RequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        from fdstore.hosts.mcp.calls import call_tool
+
         with as_protocol_errors():
             access = access_of(context)
         questions.begin(access, context.session)
@@ -86,34 +90,46 @@ def build_server(
     async def on_list_resources(
         context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
+        from fdstore.hosts.mcp.resources import list_resources
+
         with as_protocol_errors():
             return await list_resources(toolsets, access_of(context), params.cursor if params else None)
 
     async def on_list_templates(
         context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
+        from fdstore.hosts.mcp.resources import list_templates
+
         return list_templates()
 
     async def on_read_resource(
         context: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
+        from fdstore.hosts.mcp.resources import read_resource
+
         with as_protocol_errors(params.uri):
             return await read_resource(toolsets, access_of(context), params.uri)
 
     async def on_list_prompts(
         context: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
+        from fdstore.hosts.mcp.prompts import list_prompts
+
         return list_prompts()
 
     async def on_get_prompt(
         context: RequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
+        from fdstore.hosts.mcp.prompts import get_prompt
+
         with as_protocol_errors():
             return get_prompt(params.name, params.arguments or {})
 
     async def on_completion(
         context: RequestContext, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
+        from fdstore.hosts.mcp.prompts import complete
+
         with as_protocol_errors():
             return await complete(toolsets, access_of(context), params)
 
@@ -154,7 +170,7 @@ def build_server(
         "fdstore",
         version=__version__,
         title="fdstore",
-        instructions=_instructions(toolsets.describe()),
+        instructions=_instructions(toolsets.context()),
         cache_hints={
             "tools/list": fresh,
             "prompts/list": fresh,
@@ -176,17 +192,17 @@ def build_server(
     )
 
 
-def _instructions(toolbox: Toolbox) -> str:
+def _instructions(context: Context) -> str:
     """Return what ids mean and what the tools are for, in a few lines: hosts put them into the system prompt,
     and Claude Code cuts them at 2048 characters."""
-    size = toolbox.context.config.default_page_size
+    size = context.config.default_page_size
     return (
         "fdstore keeps large texts, such as logs, files and outputs of tools, outside the conversation. Each "
         "has an id: fd:1, fd:2, ..., or name:KEY. An <fd_result> shows such an id with the first page, or "
         f"what kind of text it is, and its end. Pages have at most {size} characters and end at line ends "
         "where possible; pages, lines and characters count from 1. In what you read, "
         '"<" of tags like these is shown as "&lt;" where the element says escaped="true".\n'
-        f"{uses(toolbox.context, toolbox.built_in)}"
+        f"{uses(context, [*usable_tools(context).values()])}"
     )
 
 

@@ -8,7 +8,7 @@ and drop the text, and our frames are the text.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import mcp_types as types
 import msgspec
@@ -19,7 +19,9 @@ from fdstore.hosts.mcp.toolsets import Toolsets
 from fdstore.results.tool_outcome import ToolResult
 from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.definition_shapes import in_shape
-from fdstore.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from fdstore.tools.toolbox import Toolbox
 
 FRAME_CHARS = 10_000
 """Room for the frame of a result."""

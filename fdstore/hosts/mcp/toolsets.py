@@ -25,12 +25,13 @@ from fdstore.store.keys import check_process
 from fdstore.store.processes.processes import open_child
 from fdstore.store.recent import Recent
 from fdstore.store.tokens import PERMISSIONS
-from fdstore.tools.toolbox import Toolbox
 from fdstore.toolset.build import described_context
 
 if TYPE_CHECKING:
     from fdstore.client._async.process import Process
     from fdstore.client._async.store import Store
+    from fdstore.results.context import Context
+    from fdstore.tools.toolbox import Toolbox
     from fdstore.toolset._async import Toolset
 
 DEFAULT_CONFIG = FDConfig(max_read_chars=HOST_READ_CHARS)
@@ -156,8 +157,14 @@ class Toolsets:
 
     def describe(self, access: Access | None = None) -> Toolbox:
         """Return the tools without a connection: for their definitions, not to be called."""
+        from fdstore.tools.toolbox import Toolbox
+
+        return Toolbox(self.context(access))
+
+    def context(self, access: Access | None = None) -> Context:
+        """Return what the tools of this access have around them, without a connection."""
         access, options = access or self.default, self.options
-        context = described_context(
+        return described_context(
             enabled=tools_of(access.permissions),
             config=options.config,
             export_root=options.export_root if "export" in access.permissions else None,
@@ -165,7 +172,6 @@ class Toolsets:
             commands=options.commands if "pipe" in access.permissions else (),
             code_may_create="write" in access.permissions,
         )
-        return Toolbox(context)
 
     async def close(self) -> None:
         """Close the connection, if there is one."""
@@ -191,6 +197,9 @@ class OpenToolset(Toolsets):
 
     def describe(self, access: Access | None = None) -> Toolbox:
         return self._tools._toolbox
+
+    def context(self, access: Access | None = None) -> Context:
+        return self._tools._toolbox.context
 
     async def close(self) -> None:
         """Do nothing: the store is its owner's."""

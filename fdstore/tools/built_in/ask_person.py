@@ -10,7 +10,6 @@ from fdstore.results.context import Context
 from fdstore.results.people_config import ASK_PERSON
 from fdstore.results.tool_outcome import Started, ToolOutcome
 from fdstore.tools.arguments import Arguments, Fd
-from fdstore.tools.asking import ask_question, show_answer
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Operation, new_op
 
@@ -30,6 +29,8 @@ class AskPerson(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: AskPerson, call_id: str | None) -> Operation[ToolOutcome]:
+    from fdstore.tools.asking import ask_question, show_answer  # what describes tools asks nobody
+
     slot = call_id or new_op()
     asked = yield from ask_question(context, arguments.question, arguments.choices, arguments.fd, slot)
     return asked if isinstance(asked, Started) else (yield from show_answer(context, asked, slot))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from fdstore.elements.stored_message import StoredResult
 from fdstore.errors import InvalidArgument
 from fdstore.model.model_servers import ModelServer
-from fdstore.programs.host import Starters
 from fdstore.programs.refusals import NotForCode
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
@@ -24,6 +23,9 @@ from fdstore.tools.built_in import pipe, spawn
 from fdstore.tools.needs import PYTHON
 from fdstore.tools.tool import Tool
 from fdstore.wire.operation import Operation, new_op
+
+if TYPE_CHECKING:
+    from fdstore.programs.host import Starters
 
 MAX_NAMED = 20
 
@@ -40,6 +42,7 @@ def run(context: Context, arguments: RunPython, call_id: str | None) -> Operatio
 
 def starters_for(context: Context) -> Starters:
     """Return the functions that start agents and pipelines for code, as `spawn` and `pipe` do."""
+    from fdstore.programs.host import Starters
 
     def start_agent(program: str, query: str, refs: list[str], slot: str) -> Operation[str]:
         if spawn.TOOL.name in context.refused:
