@@ -1,8 +1,9 @@
 """Prepare msgspec types before threads use them.
 
-msgspec 0.22 inspects a Struct when it is first decoded or converted, in Python code and without a lock: two
-threads that do so at the same time crash the interpreter. A worker whose first two agents start together
-would crash. So types that are decoded are prepared when their module is imported.
+msgspec 0.22 inspects a Struct when it is first decoded or converted, or its schema made, in Python code and
+without a lock: two threads that do so at the same time crash the interpreter. A worker whose first two agents
+start together would crash. So types that are decoded are prepared under one lock: when their module is
+imported; hashes and arguments of tools before they are first decoded, since most programs meet few of them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.inspect import StrType, StructType, UnionType, VarTupleType, type_info
@@ -40,7 +41,7 @@ MAX_TEXT_CHARS = 10_000
 
 class Hash(Generic[T]):
     """A hash with the fields of the Struct `kind`, `names`; those `given` are not in it, they come from
-    elsewhere. Make it when a module is imported, see `msgspec_types`.
+    elsewhere. msgspec inspects the Struct when a hash is first decoded.
 
     >>> from fdstore.model.records import TokenUsage
     >>> Hash(TokenUsage).decode({"input_tokens": "7", "output_tokens": "", "colour": "red"})
@@ -48,27 +49,29 @@ class Hash(Generic[T]):
     """
 
     def __init__(self, kind: type[T], *given: str) -> None:
-        prepare(kind)
-        found = type_info(kind)
-        assert isinstance(found, StructType)
-        self.kind = kind
-        fields = [each for each in found.fields if each.encode_name not in given]
-        self.names = tuple(each.encode_name for each in fields)
-        self._fields = [(each.encode_name, not each.required, _reader(each.type)) for each in fields]
-        self._texts = {
-            each.encode_name
-            for each in fields
-            if any(isinstance(kind, StrType) for kind in _kinds(each.type))
-        }
-        self._declared = {each.encode_name: each for each in msgspec.structs.fields(kind)}
+        self._kind = kind
+        self._is_whole = True
+        self.names = tuple(name for name in kind.__struct_encode_fields__ if name not in given)
 
     def some(self, *names: str) -> Hash[Any]:
         """Return the hash with these of its fields alone, of a Struct that has no others."""
-        fields: list[Any] = []
-        for declared in map(self._declared.__getitem__, names):
-            default = () if declared.required else (declared.default,)
-            fields.append((declared.name, declared.type, *default))
-        return Hash(msgspec.defstruct(f"{self.kind.__name__}Fields", fields, frozen=True, kw_only=True))
+        part: Hash[Any] = Hash(self._kind)
+        part._is_whole, part.names = False, names
+        return part
+
+    @cached_property
+    def _schema(self) -> _Schema:
+        kind: Any = self._kind if self._is_whole else _with_fields(self._kind, self.names)
+        prepare(kind)
+        found = type_info(kind)
+        assert isinstance(found, StructType)
+        fields = [each for each in found.fields if each.encode_name in self.names]
+        return _Schema(
+            kind,
+            [(each.encode_name, not each.required, _reader(each.type)) for each in fields],
+            {each.encode_name for each in fields if any(isinstance(of, StrType) for of in _kinds(each.type))},
+            {each.encode_name: each.type for each in msgspec.structs.fields(kind)},
+        )
 
     def read(self, key: str) -> Command:
         """Return the command whose reply `decode_values` and `decode_readable` take."""
@@ -77,11 +80,13 @@ class Hash(Generic[T]):
     def decode(self, fields: Mapping[str, str], /, **known: Any) -> T:
         """Return a hash as the Struct; `known` are fields that are not read from it. Raises one of
         `record_format.UNREADABLE`."""
-        for name, is_optional, read in self._fields:
+        schema = self._schema
+        for name, is_optional, read in schema.fields:
             if name in fields and name not in known and (fields[name] or not is_optional):
                 known[name] = read(fields[name])
         try:
-            return msgspec.convert(known, self.kind, strict=False)
+            decoded: T = msgspec.convert(known, schema.kind, strict=False)
+            return decoded
         except msgspec.ValidationError as error:
             if (found := _AT_FIELD.search(str(error))) and found[1] in fields:
                 raise ValueError(f"{found[1]} is {quoted(fields[found[1]], 40)}") from error
@@ -103,7 +108,7 @@ class Hash(Generic[T]):
         named = () if isinstance(values, DamagedRecord) else zip(self.names, values, strict=True)
         fields = {
             name: show_bytes(value, MAX_TEXT_CHARS)
-            if name in self._texts
+            if name in self._schema.texts
             else value.decode("utf-8", "replace")
             for name, value in named
             if value is not None
@@ -111,14 +116,30 @@ class Hash(Generic[T]):
         with suppress(*UNREADABLE):
             return self.decode(fields, **known)
         readable: dict[str, Any] = {}
-        for name, is_optional, read in self._fields:
+        for name, is_optional, read in self._schema.fields:
             if not is_optional:
                 readable[name] = None
             with suppress(*UNREADABLE):
                 if shown := fields.get(name):
-                    kind = self._declared[name].type
-                    readable[name] = msgspec.convert(read(shown), kind, strict=False)
-        return self.kind(**readable | known)
+                    readable[name] = msgspec.convert(read(shown), self._schema.types[name], strict=False)
+        made: T = self._schema.kind(**readable | known)
+        return made
+
+
+class _Schema(NamedTuple):
+    kind: Any
+    fields: list[tuple[str, bool, Callable[[str], Any]]]
+    """The name of each, whether it may be missing, and what reads its text."""
+    texts: set[str]
+    types: dict[str, Any]
+
+
+def _with_fields(kind: type[msgspec.Struct], names: Iterable[str]) -> type[msgspec.Struct]:
+    declared = {each.encode_name: each for each in msgspec.structs.fields(kind)}
+    fields: list[Any] = []
+    for each in map(declared.__getitem__, names):
+        fields.append((each.name, each.type, *(() if each.required else (each.default,))))
+    return msgspec.defstruct(f"{kind.__name__}Fields", fields, frozen=True, kw_only=True)
 
 
 def _kinds(kind: Any) -> tuple[Any, ...]:

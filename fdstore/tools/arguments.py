@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from fdstore.errors import InvalidArgument, quoted
+from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import Mode
 from fdstore.text.layout import show_controls
 from fdstore.text.numbers import MAX_INTEGER
@@ -135,6 +136,7 @@ def without_bounds(schema: dict[str, Any]) -> dict[str, Any]:
 def _schema(arguments: type) -> bytes:
     """Return msgspec's schema of a Struct, which is slow to build. Encoded, so that callers cannot modify the
     cached value."""
+    prepare(arguments)
     return msgspec.json.encode(msgspec.json.schema(arguments))
 
 
@@ -148,6 +150,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,17}")
 @lru_cache(KNOWN_TYPES)
 def _fields(arguments: type) -> tuple[tuple[str, ...], frozenset[str], frozenset[str]]:
     """Return the names of all fields, of those that accept integers, and of those that name descriptors."""
+    prepare(arguments)
     info = msgspec.inspect.type_info(arguments)
     assert isinstance(info, msgspec.inspect.StructType)
     numbers = frozenset(field.encode_name for field in info.fields if _takes_whole_number(field.type))

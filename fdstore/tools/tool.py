@@ -21,7 +21,6 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from fdstore.elements.stored_message import Offer
-from fdstore.model.msgspec_types import prepare
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import ToolOutcome
 from fdstore.store.tokens import Permission
@@ -99,9 +98,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     resumes: bool = False
     makes: Callable[[Any], bool] = always
-
-    def __post_init__(self) -> None:
-        prepare(self.arguments)
 
     @property
     def has_paragraph(self) -> bool:

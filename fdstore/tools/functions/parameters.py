@@ -83,13 +83,13 @@ def parameters_of(function: Callable[..., Any], name: str, described: Mapping[st
             hint = Any
         fields.append((parameter.name, hint, *([] if default is parameter.empty else [_default(default)])))
     arguments = msgspec.defstruct(name, fields, kw_only=True, frozen=True, forbid_unknown_fields=True)
+    prepare(arguments)
     schema = schema_of(arguments)
     for each, parameter_of_pydantic in by_pydantic.items():
         default = {k: v for k, v in schema["properties"][each].items() if k == "default"}
         schema["properties"][each] = _hoisted(parameter_of_pydantic.schema, schema) | default
     for each, text in descriptions.items():
         schema["properties"][each]["description"] = text  # rather than the docstring of a model
-    prepare(arguments)
     return Parameters(arguments, by_pydantic, msgspec.json.encode(schema))
 
 

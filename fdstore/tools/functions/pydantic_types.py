@@ -91,8 +91,8 @@ def invalid_argument(error: BaseException, name: str = "") -> InvalidArgument:
 
 def _is_known_to_msgspec(hint: Any) -> bool:
     try:
-        msgspec.json.schema(hint)
         prepare(hint)
+        msgspec.json.schema(hint)
     except (TypeError, NameError):  # NameError: a field's type that cannot be resolved
         return False
     return True

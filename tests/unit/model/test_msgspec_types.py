@@ -1,5 +1,5 @@
 """Two threads that decode a msgspec type for the first time concurrently crash the interpreter, so every type
-is prepared before threads start."""
+is prepared before threads start, or under the one lock."""
 
 from __future__ import annotations
 
@@ -23,23 +23,37 @@ import msgspec
 import fdstore_workers.worker
 from fdstore.agents.loop.program_loader import Bundle, Program, load
 from fdstore.errors import InvalidArgument
+from fdstore.model import msgspec_types
 from fdstore.model.records import TreeLimits
 from fdstore.model.lifecycle import ProcessState
-from fdstore.store.content_info import descriptor_of
+from fdstore.store.content_info import CONTENT, descriptor_of
 from fdstore.tools.process_task import PipeTask, encode_task
 from fdstore.tools.built_in.fd_to_file import Plan
 from fdstore.tools.catalogue import BUILT_IN
-from fdstore.tools.arguments import convert
+from fdstore.tools.arguments import convert, schema_of
+from fdstore.tools.functions.parameters import parameters_of
 
 met = []
 
 def watch(frame, event, argument):
-    # msgspec calls this function of its own once for each type that it has not met before
+    # msgspec calls this function of its own once for each type that it has not met before: that is safe under
+    # the lock. Two functions in Python do so too, at any time.
     if event == "call" and frame.f_code.co_name == "get_class_annotations":
-        met.append(frame.f_locals["obj"].__name__)
+        by_python = frame.f_back.f_code.co_name in ("_get_class_annotations", "fields")
+        if not by_python and not msgspec_types._lock.locked():
+            met.append(frame.f_locals["obj"].__name__)
 
 class Unknown(msgspec.Struct):
     field: int
+
+class Offered(msgspec.Struct):
+    field: int
+
+class Given(msgspec.Struct):
+    field: int
+
+def offered(given: Given) -> str:
+    return ""
 
 file = Path(sys.argv[1], "p.toml")
 file.write_text('[model]\\nname = "m"\\n[prompt]\\nsystem = "s"\\n[limits]\\ntree_depth = 2\\n')
@@ -48,15 +62,23 @@ Bundle.from_json(load(file).json)
 msgspec.json.decode(b"{}", type=TreeLimits)
 msgspec.json.decode(encode_task(PipeTask(commands=[["ls"]], page_size=1)), type=PipeTask)
 msgspec.convert("open", ProcessState)
-for kind, said in [(Plan, {}), *((tool.arguments, {}) for tool in BUILT_IN.values())]:
+for tool in BUILT_IN.values():
+    schema_of(tool.arguments)
     try:
-        msgspec.convert(said, kind)
-    except msgspec.ValidationError:
+        convert(tool.arguments, {})
+    except InvalidArgument:
         pass
+schema_of(Offered)
+parameters_of(offered, "offered", {})
+try:
+    msgspec.convert({}, Plan)
+except msgspec.ValidationError:
+    pass
 try:
     descriptor_of("fd:1", {"state": "sealed"})
 except msgspec.ValidationError:
     pass
+CONTENT.decode_readable([None] * len(CONTENT.names))
 msgspec.convert({"field": 1}, Unknown)
 sys.setprofile(None)
 print(met)
@@ -73,6 +95,50 @@ def test_every_type_that_threads_decode_is_prepared_beforehand(tmp_path: Path) -
     )
 
     assert (done.stderr, done.stdout) == ("", "['Unknown']\n")
+
+
+RACE = """
+import sys
+import threading
+
+from fdstore.errors import InvalidArgument
+from fdstore.store.content_info import CONTENT
+from fdstore.store.processes.process_records import PROCESS
+from fdstore.store.tree_facts import TREE
+from fdstore.tools.arguments import convert, schema_of
+from fdstore.tools.catalogue import BUILT_IN
+
+sys.setswitchinterval(1e-6)
+met = threading.Barrier(8)
+
+def work():
+    met.wait()
+    for hash in (CONTENT, PROCESS, TREE.some("bytes", "fds")):
+        hash.decode_readable([None] * len(hash.names), **({"id": "a"} if hash is PROCESS else {}))
+    for tool in BUILT_IN.values():
+        schema_of(tool.arguments)
+        try:
+            convert(tool.arguments, {})
+        except InvalidArgument:
+            pass
+    done.append(True)
+
+done = []
+threads = [threading.Thread(target=work) for _ in range(8)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+print(len(done))
+"""
+
+
+def test_threads_that_meet_hashes_and_arguments_together_do_not_crash() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RACE], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+    assert (done.stderr, done.stdout) == ("", "8\n")
 
 
 class Plain(msgspec.Struct, kw_only=True):
