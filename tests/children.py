@@ -9,6 +9,7 @@ Children inherit the environment without PYTHONUNBUFFERED, which would hide outp
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import threading
@@ -52,6 +53,11 @@ class Child(subprocess.Popen[AnyStr]):
         if not self.was_overdue:
             alive.discard(self)
         return code
+
+    def signal_beside_main(self, number: int) -> None:
+        """Send a signal that does not wake the main thread, as one that arrives just before it waits."""
+        threads = {int(thread) for thread in os.listdir(f"/proc/{self.pid}/task")}
+        assert ctypes.CDLL(None).tgkill(self.pid, max(threads - {self.pid}), number) == 0
 
     def end(self) -> int:
         """Ask the process to end and return its exit code. One that does not end is killed, and an error."""

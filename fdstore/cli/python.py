@@ -20,6 +20,7 @@ from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.model.lifecycle import BUSY, ENDED
 from fdstore.setup.optional_packages import QUEUE, is_installed, require
+from fdstore.setup.signal_waits import SIGNALS_SEEN_S
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -195,7 +196,8 @@ def _run(store: Store, process: str, console: Console, code: str) -> Ran:
     thread = threading.Thread(target=work, name="python", daemon=True)
     with calling_at_ctrl_c(console.interrupt) as is_interrupted, asking_here(store, process):
         thread.start()
-        thread.join()
+        while thread.is_alive():
+            thread.join(SIGNALS_SEEN_S)
     if is_interrupted():
         raise KeyboardInterrupt
     [ended] = found

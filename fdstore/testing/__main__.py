@@ -25,6 +25,7 @@ from typing import Any, get_args
 
 import click
 
+from fdstore.setup.signal_waits import SIGNALS_SEEN_S
 from fdstore.testing.dialects import Quirk
 from fdstore.testing.rules import Feature
 from fdstore.testing.server import ScriptedModel
@@ -96,7 +97,8 @@ def serve(model: ScriptedModel) -> int:
         signal.signal(number, lambda *_: ended.set())
     for _, named in itertools.groupby(model.environ.items(), lambda each: each[0].partition("_")[0]):
         click.echo(" ".join(["export", *(f"{name}={value}" for name, value in named)]))
-    ended.wait()
+    while not ended.wait(SIGNALS_SEEN_S):
+        pass
     return 0
 
 

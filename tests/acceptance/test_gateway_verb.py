@@ -63,6 +63,15 @@ def test_a_signal_ends_the_server_too(command):
         wait_until(lambda: not is_running(pid), what="the end of the server")
 
 
+def test_a_signal_that_comes_just_before_a_wait_ends_it(command):
+    with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
+        Host(gateway, greets=False).ask("tools/call", name="pid")
+
+        gateway.signal_beside_main(signal.SIGTERM)
+
+        assert gateway.wait(PATIENCE_S) == 128 + signal.SIGTERM
+
+
 def test_a_signal_ends_the_session_of_a_server_by_http(command):
     upstream = Upstream()
     start = ("gateway", "--process", "p", "--http")

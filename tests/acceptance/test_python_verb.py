@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -235,6 +236,12 @@ def test_a_prompt_takes_several_lines_and_survives_ctrl_c(command, proc):
         terminal.type("\n")
         terminal.until("\n")
         process.send_signal(signal.SIGINT)
+        terminal.until("KeyboardInterrupt")
+        terminal.until(">>> ")
+        terminal.type("while True: kept\n\n")
+        terminal.until("... ")
+        wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 1)
+        process.signal_beside_main(signal.SIGINT)
         terminal.until("KeyboardInterrupt")
         terminal.until(">>> ")
         terminal.type("kept + 1\n")

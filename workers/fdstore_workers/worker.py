@@ -39,6 +39,7 @@ from fdstore.local.redis_server import is_embedded
 from fdstore.model.providers import DEFAULT_PROVIDER
 from fdstore.setup.logs import LogFormat, log_to_stderr
 from fdstore.setup.settings import read_otel
+from fdstore.setup.signal_waits import SIGNALS_SEEN_S
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases
 from fdstore.telemetry import otel, tracing
@@ -236,7 +237,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
             target=attempt, args=(clients, process, reporter, stopping), kwargs={"company": "none for long"}
         )
         running.start()
-        running.join()
+        while running.is_alive():
+            running.join(SIGNALS_SEEN_S)
         shutdown_timer.cancel()
         flush()
         return 0

@@ -9,12 +9,14 @@ a signal     the server gets SIGTERM, and is killed after `grace_s`
 
 from __future__ import annotations
 
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.host_connection import HostConnection, background_thread
+from fdstore.setup.signal_waits import SIGNALS_SEEN_S
 
 if TYPE_CHECKING:
     from fdstore.hosts.gateway.code.programs import Programs
@@ -60,12 +62,12 @@ class Relay:
     def run(self) -> int:
         """Relay until one side ends. Return the exit code of the server."""
         from_server = background_thread(self._read_server, "server")
-        self._server.pass_stderr(self._host_err)
-        from_server.start()
-        background_thread(self._watch_server, "exit").start()
-        background_thread(self._host.read, "host").start()
         try:
-            has_ended = self._ended.get() == "server"
+            self._server.pass_stderr(self._host_err)
+            from_server.start()
+            background_thread(self._watch_server, "exit").start()
+            background_thread(self._host.read, "host").start()
+            has_ended = self._await_end() == "server"
             if not has_ended:
                 self._host.finish_jobs()
                 self._server.close_stdin()
@@ -78,6 +80,11 @@ class Relay:
         self._host.answer_with_error(self._server.describe_end(code))
         self._server.finish_stderr(STDERR_END_S)
         return code
+
+    def _await_end(self) -> Literal["host", "server"]:
+        while True:
+            with suppress(Empty):
+                return self._ended.get(timeout=SIGNALS_SEEN_S)
 
     def _await_server(self) -> bool:
         """Wait for the end of a server that gets no more requests, while it owes answers to a host that

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.children import Child
 from tests.waiting import PATIENCE_S
 
 SCRIPT = "from fdstore.testing import say\nscript = [say('It is 3.')]\n"
@@ -86,13 +88,13 @@ def test_an_exception_of_the_script_is_printed(tmp_path: Path):
 def test_without_a_command_other_terminals_find_the_model(tmp_path: Path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "fdstore.testing", "script.py"]
-    serving = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    serving = Child(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert serving.stdout is not None
     exports = serving.stdout.readline()
 
     asking = ["sh", "-c", f'{exports}\n"$0" -c "$1"', sys.executable, ASK_WITHOUT_SDK]
     done = subprocess.run(asking, capture_output=True, text=True, timeout=PATIENCE_S)
-    serving.terminate()
+    serving.signal_beside_main(signal.SIGTERM)
 
     assert (done.stdout, done.stderr) == ("It is 3.\n", "")
     assert serving.wait(PATIENCE_S) == 0
