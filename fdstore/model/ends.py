@@ -194,6 +194,12 @@ WRITER_LOST = Reason(_LOST_WRITER, _STREAMS, "the writer died: its lease was not
 GAVE_UP = "([model] give_up_seconds)"
 """In the reason of an agent whose model was asked again for as long as its program allows."""
 
+LESS_TO_READ = "give it less to read, or take a model with a larger context"
+"""What is advised about a conversation that a model refuses for its length."""
+
+_ADVICE = re.compile(rf"the model answered 4.*; (check (?:(?!; ).)+|{LESS_TO_READ})$", re.DOTALL)
+"""What the reason of a refused request ends with."""
+
 REASONS = tuple(each for each in globals().values() if isinstance(each, Reason))
 _BY_NAME = {each.name: each for each in REASONS}
 
@@ -249,7 +255,17 @@ def remedy_of(text: str | None, *, file: str, process: str, tree: str) -> str:
     found = find(text)
     if found is None and GAVE_UP in (text or ""):
         return f"wait until the model's server answers, or raise give_up_seconds in [model] of {file}"
-    return "" if found is None else found.remedy.format(file=file, process=process, tree=tree)
+    return advice_of(text) if found is None else found.remedy.format(file=file, process=process, tree=tree)
+
+
+def advice_of(text: str | None) -> str:
+    """Return what the reason of a refused request advises; "" if it is another reason, or advises nothing.
+
+    >>> advice_of("the model answered 401: invalid x-api-key; check ANTHROPIC_API_KEY")
+    'check ANTHROPIC_API_KEY'
+    """
+    advised = _ADVICE.search(text or "")
+    return advised[1] if advised else ""
 
 
 def broken_as(state: ProcessState, text: str) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.inspector.reading.conversation import MAX_RECORDS, conversation
 from fdstore.inspector.reading.entries import ConversationEntry
-from fdstore.model.ends import in_words, remedy_of
+from fdstore.model.ends import advice_of, in_words, remedy_of
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record, TreeLimits
 from fdstore.store.contents import reading
@@ -43,6 +43,9 @@ TASK_CHARS = 300
 LAST_RECORDS = 20
 """Records at the end of a journal that are searched for a call that did not end."""
 
+NAMED_TOOLS = 3
+"""Tools that are named, of those whose every call failed."""
+
 ERRORS = 3
 """Pipelines whose standard error is read."""
 
@@ -71,6 +74,17 @@ class FailedCalls(Record, frozen=True, kw_only=True):
         return (
             f"each of its {self.count} tool calls failed" if self.count > 1 else "its only tool call failed"
         )
+
+    @property
+    def repair(self) -> str:
+        """What is to be done about them.
+
+        >>> failed = FailureGroup(reason="search_tickets: no such host", count=2, first="t")
+        >>> FailedCalls(count=2, failures=(failed,)).repair
+        'make search_tickets work'
+        """
+        tools = dict.fromkeys(each.reason.partition(":")[0] for each in self.failures)
+        return f"make {' and '.join(tools)} work" if len(tools) <= NAMED_TOOLS else "make its tools work"
 
 
 class Outcome(Record, frozen=True, kw_only=True):
@@ -152,18 +166,20 @@ class Outcome(Record, frozen=True, kw_only=True):
     def _first_to_do(self) -> str:
         """What is to be done before it is run again."""
         process = self.process
-        below = [each.first for each in self.failures if each.first != process.id]
+        others = [each for each in self.failures if each.first != process.id]
+        below = [each.first for each in others]
+        cause = next((advice for each in others if (advice := advice_of(each.reason))), "remove the cause")
         if process.state in ("failed", "cancelled"):
             names = {"file": f"{process.program}.toml", "process": process.id}
             return remedy_of(process.reason, **names, tree=process.id.partition(".")[0])
         if process in self.codes:
-            return "correct the command"
+            return f"correct the command, which {process.parent} started"
         if self.failed_calls is not None:
-            return "do not rely on the answer; remove the cause"
+            return f"do not rely on the answer; {self.failed_calls.repair}"
         if below and not process.program:
-            return f"remove the cause; then its client can start {below[0]} again"
+            return f"{cause}; then its client can start {below[0]} again"
         if below and process.state == "exited":
-            return f"if the answer lacks what {below[0]} was to do, remove the cause"
+            return f"if the answer lacks what {below[0]} was to do, {cause}"
         if self.codes and process.state == "exited":
             return f"if the answer lacks the output of {self.codes[0].id}, read its standard error"
         return ""

@@ -145,7 +145,7 @@ def test_a_run_whose_every_call_failed_says_so_with_the_reasons(
 
     for each in shown:
         assert "exited; each of its 3 tool calls failed" in each
-        assert "do not rely on the answer; remove the cause; run it again: <code>fdstore run" in each
+        assert "do not rely on the answer; make search_web work; run it again: <code>fdstore run" in each
         assert "<b>2×</b> search_web: no such host &lt;b&gt;</span>" in each
         assert "search_web: time is over</span>" in each
     assert twin.json()["outcome"]["failed_calls"]["count"] == 3
@@ -168,6 +168,15 @@ def test_a_run_whose_every_call_failed_says_so_with_the_reasons(
         (ends.NO_ANSWER.text(1, 60.0), "answer sooner (`fdstore questions triage -f`)"),
         ("poison", "find out what killed its workers: `fdstore log triage`"),
         ("the model answered 500", "run it again: `fdstore run triage.toml -p 'Why did it fail?'`"),
+        (
+            "the model answered 401 authentication_error: no; check ANTHROPIC_API_KEY",
+            "check ANTHROPIC_API_KEY; run it again",
+        ),
+        (
+            f"the model answered 400: prompt is too long; {ends.LESS_TO_READ}",
+            f"{ends.LESS_TO_READ}; run it again",
+        ),
+        ("the model answered 500: look; check nothing", "remove the cause; run it again"),
         (f"500; no answer for 9 s {ends.GAVE_UP}", "raise give_up_seconds in [model] of triage.toml"),
     ],
 )
@@ -287,21 +296,21 @@ def test_of_a_long_answer_the_beginning_is_shown_and_where_the_rest_is(
     [
         (
             False,
-            "if the answer lacks what triage.1 was to do, remove the cause; run it again: fdstore run",
+            "if the answer lacks what triage.1 was to do, check ANTHROPIC_API_KEY; run it again: fdstore run",
         ),
-        (True, "remove the cause; then its client can start triage.1 again"),
+        (True, "check ANTHROPIC_API_KEY; then its client can start triage.1 again"),
     ],
 )
 def test_a_failed_child_of_a_run_that_did_not_fail_says_what_to_do(
     get: Get, proc: Process, run: Callable[..., Process], is_client: bool, to_do: str
 ) -> None:
-    failed_child(proc, "no such day")
+    failed_child(proc, "the model answered 401: no such key; check ANTHROPIC_API_KEY")
     if not is_client:
         run("Two of three are done.")
 
     shown = " ".join(Read(section(get("/tree/triage").text)).text.split())
 
-    assert "no such day" in shown
+    assert "no such key" in shown
     assert f"To do: {to_do}" in shown
 
 
@@ -354,7 +363,7 @@ def test_a_pipeline_says_on_its_page_which_stage_ended_with_which_code_and_why(
     for text in (shown, above, log):
         assert "grep: Unmatched [ <b>" in text
     assert "Stage 2 of 3 ended with exit code 2: grep -E '['" in shown
-    assert "To do: correct the command; then run triage again" in shown
+    assert "To do: correct the command, which triage started; then run triage again" in shown
 
 
 def test_a_pipeline_that_ended_with_another_code_than_0_is_named(

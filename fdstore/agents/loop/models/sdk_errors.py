@@ -17,6 +17,7 @@ import msgspec
 from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, ModelRequest, PromptTooLong
 from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.http.client import UnusableSetting
+from fdstore.model.ends import LESS_TO_READ
 
 RETRIED_STATUS = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 RETRIED_TYPES = frozenset(
@@ -105,16 +106,20 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
     def _raised(self, error: Exception, request: ModelRequest) -> type[ModelFailed]:
         if not self._is_of_api(error):
             return ModelFailed
-        status, message = _status(error), _message(error)
-        # a conversation refused for its length: by the API, or by another server that speaks it
-        is_too_long = TOO_LONG.intersection((_type(error), _code(error))) or _TOO_LONG.search(message)
-        # 413 says it by itself, also without a word that is known: of a proxy, say
-        if status == 413 or (status in (200, 400) and is_too_long):
+        if self._is_too_long(error):
             return PromptTooLong
         is_deferring = any("defer_loading" in tool for tool in request.tools)
-        return (
-            DeferralRefused if is_deferring and status == 400 and _DEFERRAL.search(message) else ModelFailed
-        )
+        is_refused = _status(error) == 400 and _DEFERRAL.search(_message(error))
+        return DeferralRefused if is_deferring and is_refused else ModelFailed
+
+    def _is_too_long(self, error: Exception) -> bool:
+        """Return whether a conversation was refused for its length: by the API, or by another server that
+        speaks it."""
+        status = _status(error)
+        if status == 413:  # says it by itself, also without a word that is known: of a proxy, say
+            return True
+        is_said = TOO_LONG.intersection((_type(error), _code(error))) or _TOO_LONG.search(_message(error))
+        return status in (200, 400) and bool(is_said)
 
     def _cause(self, error: Exception) -> BaseException:
         """Return the error of the HTTP library, if the SDK wrapped one."""
@@ -126,7 +131,8 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
             # an error in mid-stream has status 200
             kind = " ".join(str(part) for part in (status, _type(error)) if part not in (200, None))
             text = f"the model answered {kind}: {_message(error)}"[:450].removesuffix(".")
-            advice = names.advice(status, _asked(error))
+            too_long = LESS_TO_READ if self._is_too_long(error) else ""
+            advice = names.advice(status, _asked(error)) or too_long
             return f"{text}; {advice}" if advice else text
         cause = self._cause(error)
         if isinstance(cause, (UnusableSetting, httpx2.LocalProtocolError)):
