@@ -173,7 +173,7 @@ class Outcome(Record, frozen=True, kw_only=True):
             names = {"file": f"{process.program}.toml", "process": process.id}
             return remedy_of(process.reason, **names, tree=process.id.partition(".")[0])
         if process in self.codes:
-            return f"correct the command, which {process.parent} started"
+            return "correct the command" + (f", which {process.parent} started" if process.parent else "")
         if self.failed_calls is not None:
             return f"do not rely on the answer; {self.failed_calls.repair}"
         if below and not process.program:
