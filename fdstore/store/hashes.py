@@ -49,19 +49,19 @@ class Hash(Generic[T]):
     """
 
     def __init__(self, kind: type[T], *given: str) -> None:
-        self._kind = kind
+        self.kind = kind
         self._is_whole = True
         self.names = tuple(name for name in kind.__struct_encode_fields__ if name not in given)
 
     def some(self, *names: str) -> Hash[Any]:
         """Return the hash with these of its fields alone, of a Struct that has no others."""
-        part: Hash[Any] = Hash(self._kind)
+        part: Hash[Any] = Hash(self.kind)
         part._is_whole, part.names = False, names
         return part
 
     @cached_property
     def _schema(self) -> _Schema:
-        kind: Any = self._kind if self._is_whole else _with_fields(self._kind, self.names)
+        kind: Any = self.kind if self._is_whole else _with_fields(self.kind, self.names)
         prepare(kind)
         found = type_info(kind)
         assert isinstance(found, StructType)
