@@ -29,7 +29,7 @@ class AskPerson(Arguments, frozen=True, kw_only=True):
 
 
 def run(context: Context, arguments: AskPerson, call_id: str | None) -> Operation[ToolOutcome]:
-    from fdstore.tools.asking import ask_question, show_answer  # what describes tools asks nobody
+    from fdstore.tools.asking import ask_question, show_answer  # needed by calls alone
 
     slot = call_id or new_op()
     asked = yield from ask_question(context, arguments.question, arguments.choices, arguments.fd, slot)

@@ -481,11 +481,13 @@ def test_waiting_agents_hold_no_slot_and_cost_little(
             continue  # a reply, in case it was lost: gone before a person has read the question
         tree = key.decode().partition("{")[2].partition("}")[0]
         sizes[tree] = sizes.get(tree, 0) + execute("MEMORY", "USAGE", key, "SAMPLES", 0)
-    each = sum(sizes.values()) / len(sizes)  # one may have more, by what an allocator found for it
+    each = sum(sizes.values()) / len(sizes)
     print(f"{len(sizes)} agents: {each:.0f} bytes each, most {max(sizes.values())}")
 
     assert len(sizes) == len(store.questions()) == count
     assert each <= 6 * 1024, sizes
+    if b"redis_version:6." not in execute("INFO", "server"):  # there an allocation may get 400 bytes more
+        assert max(sizes.values()) <= 6 * 1024, sizes
     leases_of = [execute("ZCARD", f"fdstore:{{{tree}}}:leases") for tree in sizes]
     assert leases_of == [1] * count  # until the time of its question is over
     members = [member for tree in sizes for member in store.tree(tree).members]
