@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
 from io import StringIO
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from fdstore.client import Process
 from fdstore.errors import Conflict, InvalidArgument, NotFound, NotText, PositionOutOfRange, TooLarge
 from fdstore.store.contents import comparing
 from fdstore.text.selection import parse_request
+from tests.memory import assert_takes_less
 
 LOG = "".join(f"line {number}\n" for number in range(1, 41))
 CHANGED = LOG.replace("line 3\n", "").replace("line 20\n", "line twenty\n").replace("line 40\n", "line 40")
@@ -150,21 +150,19 @@ def test_memory_does_not_grow_with_the_length_of_lines(proc: Process, tmp_path: 
     (tmp_path / "new").write_text(f"{line}\n{line}!\nend\n")
     proc.ingest(tmp_path / "old")
     proc.ingest(tmp_path / "new")
-    sizes: list[int] = []
 
-    tracemalloc.start()
-    found = proc.store.run(
-        comparing.compare(
-            proc.handle,
-            parse_request("fd:1"),
-            parse_request("fd:2"),
-            context=0,
-            write=lambda piece: sizes.append(len(piece)),
+    def compare(_: int) -> None:
+        sizes: list[int] = []
+        found = proc.store.run(
+            comparing.compare(
+                proc.handle,
+                parse_request("fd:1"),
+                parse_request("fd:2"),
+                context=0,
+                write=lambda piece: sizes.append(len(piece)),
+            )
         )
-    )
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+        assert (found.removed, found.added) == (1, 1)
+        assert sum(sizes) > 2 * len(line)
 
-    assert (found.removed, found.added) == (1, 1)
-    assert sum(sizes) > 2 * len(line)
-    assert peak < len(line)
+    assert_takes_less(len(line), compare)

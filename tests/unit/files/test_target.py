@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import threading
-import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from fdstore.errors import FDStoreError, InvalidArgument, TargetExists, TargetMissing, WriteFailed
 from fdstore.files.target import Target
+from tests.memory import assert_takes_less
 from tests.unit.files.writing import Mode, both_modes, listing, put
 from tests.waiting import PATIENCE_S, concurrently
 
@@ -200,18 +200,13 @@ def test_an_append_yields_to_another_that_is_committing(tmp_path: Path) -> None:
 
 def test_an_append_to_a_big_file_takes_little_memory(tmp_path: Path) -> None:
     file = tmp_path / "big"
-    with file.open("wb") as sparse:
-        sparse.truncate(64 * 1024 * 1024)
 
-    tracemalloc.start()
-    try:
-        size_bytes = put(file, b"end", mode="append")
-        _, peak_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    def append(_: int) -> None:
+        with file.open("wb") as sparse:
+            sparse.truncate(64 * 1024 * 1024)
+        assert put(file, b"end", mode="append") == file.stat().st_size == 64 * 1024 * 1024 + 3
 
-    assert size_bytes == file.stat().st_size == 64 * 1024 * 1024 + 3
-    assert peak_bytes < 4 * 1024 * 1024
+    assert_takes_less(4 * 1024 * 1024, append)
     with file.open("rb") as written:
         written.seek(-5, os.SEEK_END)
         assert written.read() == b"\0\0end"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import tracemalloc
 import zlib
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +23,7 @@ from fdstore.programs.interpreter.events import (
 )
 from fdstore.programs.interpreter.prelude import NAMES
 from fdstore.programs.interpreter.session import Session
+from tests.memory import assert_takes_less
 from tests.unit.programs.interpreter.host import Host
 
 
@@ -205,13 +205,12 @@ def _dump(payload: bytes, **header: Any) -> bytes:
 @pytest.mark.parametrize("pack", [partial(lzma.compress, preset=0), zlib.compress])
 def test_a_small_dump_is_not_unpacked_into_much_memory(pack: Callable[[bytes], bytes]):
     packed = pack(bytes(6 * dumps.COMPRESSED_BYTES))
-    tracemalloc.start()
-    try:
+
+    def split(_: int) -> None:
         with pytest.raises(DamagedState, match="more than"):
             dumps.split(_dump(packed), interpreter="1", snapshot=False)
-        assert tracemalloc.get_traced_memory()[1] < 4 * dumps.COMPRESSED_BYTES
-    finally:
-        tracemalloc.stop()
+
+    assert_takes_less(4 * dumps.COMPRESSED_BYTES, split)
 
 
 def test_a_dump_that_needs_much_memory_to_unpack_is_refused():
