@@ -38,6 +38,7 @@ pytest.register_assert_rewrite(
 
 import tests.properties  # noqa: E402, F401
 from tests.dialects import DialectUnderTest, speaking  # noqa: E402
+from tests.order import pytest_collection_modifyitems  # noqa: E402, F401
 from tests.slices import check_slice  # noqa: E402
 from tests.store_model import StoreModel  # noqa: E402
 from tests.stored_keys import check_keys  # noqa: E402

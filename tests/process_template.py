@@ -45,7 +45,8 @@ MODELS |= {package for row in PROVIDERS.values() for package in row.packages}
 LATER = (
     *("fdstore.hosts.mcp.server", "fdstore.hosts.gateway.relay", "fdstore.demo.scripted_answers"),
     *("celery.app.amqp", "celery.app.control", "celery.app.events", "celery.backends.base"),
-    *("anyio._backends._asyncio", "genai_prices.data", "httpcore2", "jinja2", "pydantic_monty"),
+    *("anyio._backends._asyncio", "genai_prices.data", "httpcore2", "jinja2", "pathspec", "pydantic_monty"),
+    *("fdstore.files.members", "fdstore.programs.interpreter.session", "fdstore.agents.runtime.run_process"),
 )
 """What commands import when they need it."""
 IMPORTED = (COMMAND, WORKER, "fdstore_workers.worker", "redis", *LATER, *sorted(MODELS))

@@ -2,8 +2,10 @@
 
     @pytest.mark.thorough("the same with another pool of workers")
 
-The mark says why a test can wait: it repeats a rule that another test holds on another server, at another
-moment of failure, with another option or at a size that takes longer. What holds a rule alone is not marked.
+The mark says why a test can wait. Either it repeats a rule that another test holds, on another server, at
+another moment of failure, with another option. Or it is one of the few that would take a third of the time: a
+bound of time or memory, which shows at many megabytes alone, a fault at every request, a moment that is
+seldom hit, interpreters started one after the other.
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
-from pathspec import GitIgnoreSpec
-
 from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, quoted
 
 IGNORE_FILE = ".gitignore"
@@ -101,6 +99,8 @@ FOLDER = "ps_d"
 
 def _compiled(line: str) -> list[Any]:
     """Return the pattern of a line, none for a comment. Raises `InvalidArgument`."""
+    from pathspec import GitIgnoreSpec  # most commands need no pattern
+
     try:
         found = GitIgnoreSpec.from_lines([_text(line)], backend="simple").patterns
     except ValueError as error:

@@ -51,6 +51,8 @@ NUMBER, REST = ":number", "..."
 """What the header of a script adds to the name of an argument that is a number, and to that of the last one,
 if it stands for all that follow."""
 
+_WORD = re.compile(r"\w+")
+_DEFINED = re.compile(r"^local (?:function )?(\w+)", re.MULTILINE)
 _HEADER = re.compile(r"^-- (KEYS|ARGV) (\S.*(?:\n--      \S.*)*)", re.MULTILINE)
 
 
@@ -124,12 +126,19 @@ def with_shared(shared: str, own: str) -> str:
     >>> with_shared("local A = 1\\n\\nlocal B = A\\n\\nlocal C = 3", "return B")
     'local A = 1\\n\\nlocal B = A\\n\\nreturn B'
     """
-    source = own
-    for part in reversed(shared.split("\n\n")):
-        names = re.findall(r"^local (?:function )?(\w+)", part, re.MULTILINE)
-        if any(re.search(rf"\b{name}\b", source) for name in names):
+    source, words = own, set(_WORD.findall(own))
+    for part, names, its_words in reversed(_paragraphs(shared)):
+        if not words.isdisjoint(names):
             source = f"{part}\n\n{source}"
+            words |= its_words
     return source
+
+
+@cache
+def _paragraphs(shared: str) -> list[tuple[str, list[str], frozenset[str]]]:
+    """Return the paragraphs of a source, each with the names that it defines and all of its words."""
+    parts = shared.split("\n\n")
+    return [(part, _DEFINED.findall(part), frozenset(_WORD.findall(part))) for part in parts]
 
 
 LENT_S = 1

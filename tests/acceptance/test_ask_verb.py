@@ -12,6 +12,7 @@ import pytest
 
 from fdstore.testing import Reply, Request, ScriptedModel, call, element, fail, say
 from tests.acceptance.conftest import Command
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S
 
 PARTS = 40
@@ -162,7 +163,7 @@ def test_a_model_that_refuses_is_named_with_its_reason(command, model):
     assert "fdstore: manuals.1 failed: " in ended.err
 
 
-@pytest.mark.parametrize("more", [[], ["--quiet"], ["--json"]])
+@pytest.mark.parametrize("more", [["--json"], *thorough("other forms of the answer", [], ["--quiet"])])
 def test_an_answer_whose_asks_all_failed_is_given_with_a_warning(command, model, more):
     ended = command("ask", "Fail, all of you.", "build.log", "--name", "manuals", *more)
 

@@ -57,6 +57,7 @@ class Bash:
         self._terminal.close()
 
 
+@pytest.mark.thorough("a shell and several commands")
 def test_bash_completes_verbs_options_processes_and_descriptors(command, proc, tmp_path):
     for number in range(1, 4):
         proc.create("x", source=f"$(touch owned) {number}")

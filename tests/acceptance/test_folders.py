@@ -205,6 +205,7 @@ def test_on_a_terminal_storing_many_files_shows_how_far_it_is(command, store, tm
     assert b"400 contents: " in ended.raw
 
 
+@pytest.mark.thorough("a bound of memory")
 @pytest.mark.parametrize("packed", [*thorough("one of three ways", "x.log.gz", "x.zip"), "x.tar.gz"])
 def test_the_memory_of_put_does_not_grow_with_what_is_packed(command, store, tmp_path, packed):
     line = b"a line of a log that is rather long, and compresses well\n"

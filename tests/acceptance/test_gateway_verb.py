@@ -95,6 +95,7 @@ def take_at_most_two_and_a_half_times_its_memory(gateway, ask, tool):
     return peak_after(tool, 60) - idle < 2.5 * (60 << 20)
 
 
+@pytest.mark.thorough("a bound of memory, at many megabytes")
 @pytest.mark.parametrize("tool", ["megabytes of rows", *thorough("a text", "megabytes")])
 def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memory(command, tool):
     with command.start("gateway", "--process", "p", "--", *SERVER) as gateway:
@@ -104,6 +105,7 @@ def test_a_result_of_sixty_megabytes_takes_at_most_two_and_a_half_times_its_memo
         assert take_at_most_two_and_a_half_times_its_memory(gateway, host.call, tool)
 
 
+@pytest.mark.thorough("a bound of memory, at many megabytes")
 @pytest.mark.parametrize("tool", ["megabytes_stream", *thorough("as JSON", "megabytes")])
 @pytest.mark.parametrize("is_listening", [True, *thorough("the other host", False)])
 def test_a_result_by_http_takes_at_most_two_and_a_half_times_its_memory(command, tool, is_listening):
@@ -295,6 +297,7 @@ def test_all_servers_of_a_configuration_are_one_for_the_host_and_its_programs(co
     assert headers["authorization"] == "Bearer t0"
 
 
+@pytest.mark.thorough("many commands")
 def test_one_gateway_takes_the_place_of_all_servers_and_gives_it_back(command):
     with served(Upstream()) as url:
         file = write_servers(command, url)
@@ -354,6 +357,7 @@ def test_wrong_usage_is_refused(command):
     assert "not a regular file" in command("gateway", "--wrap", "pipe.json").err
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_result_whose_storing_is_in_doubt_does_not_answer_another_call(command):
     with PrivateServer() as server, redis.Redis.from_url(server.url) as client:
         pid = client.info("server")["process_id"]

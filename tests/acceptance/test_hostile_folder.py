@@ -114,6 +114,7 @@ def executed_files(folder: Path) -> list[str]:
     return noted.read_text().split() if noted.exists() else []
 
 
+@pytest.mark.thorough("a server, a worker and five commands, each a new interpreter")
 def test_no_file_of_the_current_directory_is_executed(hostile, model, tmp_path):
     person = partial(
         installed, Command(tmp_path, hostile, **model.environ, PATH=os.pathsep + os.environ["PATH"])

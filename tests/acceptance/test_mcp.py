@@ -190,6 +190,7 @@ main()
 """
 
 
+@pytest.mark.thorough("a new interpreter")
 def test_without_the_interpreter_the_server_says_how_to_install_it(command):
     done = command.python(WITHOUT_INTERPRETER)
 

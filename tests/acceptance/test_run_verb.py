@@ -8,6 +8,7 @@ import pytest
 
 from fdstore.testing import ScriptedModel, call, say
 from tests.acceptance.conftest import Command
+from tests.thorough import thorough
 
 PROGRAM = """\
 [program]
@@ -51,19 +52,18 @@ def model(command: Command) -> Iterator[ScriptedModel]:
         yield played
 
 
-def test_what_a_function_and_its_commands_print_is_not_on_standard_output(command, model):
+@pytest.mark.parametrize("form", [["--json"], *thorough("the other form of the answer", [])])
+def test_what_a_function_and_its_commands_print_is_not_on_standard_output(command, model, form):
     (command.folder / "talker.toml").write_text(WITH_A_FUNCTION)
     (command.folder / "noisy_tools.py").write_text(NOISY)
     command.environment["PYTHONPATH"] = str(command.folder)
 
-    as_json = command("run", "talker.toml", "-p", "Think aloud.", "--json")
-    as_text = command("run", "talker.toml", "-p", "Think aloud.")
+    ended = command("run", "talker.toml", "-p", "Think aloud.", *form)
 
-    assert as_json.document["answer"] == "It says: quiet"
-    assert as_text.out == "It says: quiet\n"
-    for ended in (as_json, as_text):
-        assert "printed by the function\n" in ended.err
-        assert "printed by its command\n" in ended.err
+    answer = ended.document["answer"] + "\n" if form else ended.out
+    assert answer == "It says: quiet\n"
+    assert "printed by the function\n" in ended.err
+    assert "printed by its command\n" in ended.err
 
 
 def test_a_task_that_is_not_utf_8_is_shown_to_the_model_with_what_is_not(command, model):

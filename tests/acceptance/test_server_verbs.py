@@ -206,6 +206,7 @@ def test_doctor_promises_no_store_where_none_can_start_or_answers(make_command, 
 # --- redis-cli
 
 
+@pytest.mark.thorough("two servers and many commands")
 def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fresh):
     fresh("put", "triage", "-", stdin=b"text")
     assert fresh("doctor").code == 0

@@ -296,6 +296,7 @@ def test_without_the_extra_a_verb_names_the_package_to_install_before_starting_a
     assert not (command_without_agents_extra.folder / "out").exists()
 
 
+@pytest.mark.thorough("each command is a new interpreter")
 def test_without_the_extra_pipe_and_spawn_create_nothing_and_kill_works(command_without_agents_extra):
     with PrivateServer() as server:
         command_without_agents_extra.environment["FDSTORE_URL"] = server.url

@@ -118,6 +118,7 @@ def test_the_truth_of_each_task_is_proved_by_its_texts_and_by_nothing_less(name:
     assert not task.is_proved(task.question)
 
 
+@pytest.mark.thorough("a whole task")
 def test_a_program_leaves_its_agent_little_and_reads_everything_once(reading: ReadingVerdict) -> None:
     of = {each.way: each for each in reading.results}
 
@@ -190,6 +191,7 @@ def test_hosts_show_long_results_in_their_ways() -> None:
     assert claude.search(path, "line 777$", 1, only_count=False) == "776-line 776\n777:line 777\n778-line 778"
 
 
+@pytest.mark.thorough("the tasks are tested one by one")
 def test_the_command_prints_a_table_or_json_and_says_which_tasks_there_are() -> None:
     def command(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(main, arguments)

@@ -91,6 +91,7 @@ def read_files(url: str, rng: random.Random) -> None:
         filesystem.close()
 
 
+@pytest.mark.thorough("many reads and moves, for a moment that is seldom hit")
 def test_readers_writers_and_two_sweepers_at_once(
     server: PrivateServer, store: Store, faults: Faults, tmp_path: Path, seed: int
 ) -> None:

@@ -54,6 +54,7 @@ class Deaths:
             self.happened = True
 
 
+@pytest.mark.thorough("many megabytes")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_redis_that_dies_while_a_content_comes_back_has_it_in_one_of_both_places(
     moment: str, server: PrivateServer, store: Store, faults: Faults, tmp_path: Path

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.chaos.conftest import Faults
 
 PROJECT = Path(__file__).parents[2]
@@ -19,6 +21,7 @@ def test_rough(seed, faults):
 """
 
 
+@pytest.mark.thorough("it is about the tests")
 def test_a_test_without_a_fault_fails_and_prints_its_seed(tmp_path: Path, faults: Faults) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     plugins = ["-p", "tests.chaos.conftest", "-p", "no:cacheprovider"]

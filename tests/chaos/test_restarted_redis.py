@@ -23,6 +23,8 @@ from tests.waiting import PATIENCE_S, stretched, wait_until
 RESTARTS = 4
 CLIENTS = 2
 GOES_ON_WITHIN_S = 10.0
+PACE_S = 0.01
+"""A client waits so long after each text: as fast as it can, it would keep a processor busy."""
 NEW_PROCESSES = 3
 
 
@@ -44,7 +46,7 @@ class Client:
         try:
             with fdstore.connect(self._url) as store:
                 proc = store.process(self.process)
-                while not self._stop.is_set():
+                while not self._stop.wait(PACE_S):
                     text = f"{self._number}/{len(self.acknowledged)}\n" * 2000
                     made = proc.create(text)
                     assert made.fd not in self.acknowledged

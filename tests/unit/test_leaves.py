@@ -61,6 +61,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough("`make lint` checks who may import whom")
 @pytest.mark.parametrize(
     "leaf", [LEAVES[-1], *thorough("each other leaf is taken away in the same way", *LEAVES[:-1])]
 )

@@ -34,6 +34,7 @@ def test_the_limit_of_a_wait_is_below_that_of_a_child_and_of_a_test() -> None:
     assert PATIENCE_S < CHILD_DEADLINE_S < options["timeout"] < options["faulthandler_timeout"]
 
 
+@pytest.mark.thorough("it is about the tests")
 @pytest.mark.parametrize("limit", ["faulthandler_timeout", *thorough("the other limit", "timeout")])
 def test_a_test_that_hangs_prints_the_stacks_of_all_threads(tmp_path: Path, limit: str) -> None:
     (tmp_path / "test_hangs.py").write_text(HANGS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from fdstore.client import Store
 from tests.worker_process import running_worker
 
@@ -25,6 +27,7 @@ THEIRS = {
 }
 
 
+@pytest.mark.thorough("workers are started for it")
 def test_a_worker_starts_and_ends_as_ever_among_variables_of_other_applications(
     store: Store, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def shifted(
             worker.kill()
 
 
+@pytest.mark.thorough("the clock that counts is that of Redis")
 def test_a_worker_with_a_wrong_clock_keeps_leases_and_does_not_shorten_agents(
     shifted: WorkerProcess, agents_server: PrivateServer
 ) -> None:

@@ -157,6 +157,7 @@ def check_every_crash(agents: Agents, execute: Execute, lives: Lives) -> tuple[d
     return expected, requests
 
 
+@pytest.mark.thorough("a fault at every request")
 @pytest.mark.parametrize("on_timeout", ["deny", *thorough("the other end", "fail")])
 @pytest.mark.parametrize("asks", ["calls", "code"])
 def test_what_follows_the_time_of_a_question_is_the_same_wherever_a_worker_dies(

@@ -386,6 +386,7 @@ def launch_asking(agents: Agents) -> None:
     launch(agents, PeopleSection(ask=True, approve=("echo",)))
 
 
+@pytest.mark.thorough("a fault at every request")
 def test_wherever_its_worker_dies_what_was_approved_runs_once_and_what_was_denied_never(
     agents_of: AgentsOf, store: Store, execute: Execute, redis_url: str
 ) -> None:

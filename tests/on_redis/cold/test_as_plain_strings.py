@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -13,6 +14,7 @@ from tests.cold_model import ColdModel
 from tests.properties import examples
 
 
+@pytest.mark.thorough("generated calls")
 def test_any_sequence_of_calls_matches_plain_strings(store: Store, execute: Any, tmp_path: Path) -> None:
     class Tried(ColdModel):
         pass

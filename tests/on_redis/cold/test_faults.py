@@ -205,6 +205,7 @@ def test_only_what_was_not_read_for_long_moves(proc: Process) -> None:
     assert due(3600, ago_s=100.0) == 0
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_large_content_moves_in_parts_and_comes_back_with_the_sweep(
     proc: Process, move_out: MoveOut, objects: Objects, fields: Any
 ) -> None:

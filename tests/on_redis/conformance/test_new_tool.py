@@ -56,6 +56,7 @@ def found(redis_url: str, tmp_path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough("a copy of the package, and everything that lists tools")
 def test_a_file_in_the_package_is_all_that_a_tool_needs(found: dict[str, Any]) -> None:
     # own loops and agents have it, in the order of positions, and can call it
     assert found["toolset"] == ["read_fd", "count_lines", "list_fds"]

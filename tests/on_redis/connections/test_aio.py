@@ -133,6 +133,7 @@ def _open_files() -> set[tuple[str, str]]:
     return {(number, target) for number, target in found if target.startswith("/")}
 
 
+@pytest.mark.thorough("many moments")
 @pytest.mark.parametrize("mode", ["write", "append"])
 async def test_an_export_cancelled_at_any_moment_leaves_no_hidden_file_and_no_descriptor(
     redis_url: str, tmp_path: Path, mode: Any

@@ -66,10 +66,12 @@ async def cancelled_at_any_time(url: str) -> int:
     return cancelled
 
 
+@pytest.mark.thorough("many moments")
 def test_a_reading_task_can_be_cancelled_at_any_moment(redis_url: str, run: Any) -> None:
     assert run(cancelled_at_any_time(redis_url)) == TRIALS
 
 
+@pytest.mark.thorough("many interrupts, for a moment that is seldom hit")
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_interrupted_reads_neither_crash_the_interpreter_nor_mix_up_texts(redis_url: str, seed: int) -> None:
     command = [sys.executable, "-m", "tests.on_redis.interrupted", redis_url, str(TRIALS), str(seed)]

@@ -131,6 +131,7 @@ def serve(redis_url: str, tmp_path: Path) -> Callable[..., object]:
     return serve
 
 
+@pytest.mark.thorough("a bound of time")
 @pytest.mark.parametrize("name", first("worker"))
 def test_slow_clients_keep_no_one_out_and_are_disconnected(name: str, serve) -> None:
     limits = {"FDSTORE_HTTP_CONNECTIONS": "16", "FDSTORE_HTTP_REQUEST_S": "1"}
@@ -164,6 +165,7 @@ def test_a_signal_ends_a_server_whatever_its_clients_do(name: str, serve) -> Non
         assert "Traceback" not in server.log, server.log
 
 
+@pytest.mark.thorough("hundreds of connections")
 @pytest.mark.parametrize("name", first("mcp"))
 def test_a_server_without_free_file_descriptors_serves_on(name: str, serve) -> None:
     with serve(name) as server:

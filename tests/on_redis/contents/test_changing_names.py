@@ -47,6 +47,7 @@ def test_a_follower_of_a_name_stops_when_it_means_another_content(proc: Process)
         list(pieces)
 
 
+@pytest.mark.thorough("many reads, for a moment that is seldom hit")
 def test_long_reads_and_listings_of_a_name_that_is_replaced_never_fail(
     redis_url: str, proc: Process, tmp_path: Path
 ) -> None:

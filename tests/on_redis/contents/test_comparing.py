@@ -144,6 +144,7 @@ def test_a_name_that_means_another_text_meanwhile_is_a_conflict(proc: Process) -
         proc.store.run(comparing.compare(proc.handle, a, b, write=replace))
 
 
+@pytest.mark.thorough("a bound of memory, at many megabytes")
 def test_memory_does_not_grow_with_the_length_of_lines(proc: Process, tmp_path: Path) -> None:
     line = "a long line of words " * 500_000
     (tmp_path / "old").write_text(f"{line}\n{line}\nend\n")

@@ -99,6 +99,7 @@ def test_an_extraction_of_an_empty_part_is_an_empty_content(proc: Process) -> No
     assert made.origin == Origin(content="triage/1", fd="fd:1", chars="0-0", lines="0-0")
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_large_part_is_extracted_exactly(proc: Process, store: Store) -> None:
     text = "".join(f"{n:09d}é\n" for n in range(300_000))
     proc.create(text)

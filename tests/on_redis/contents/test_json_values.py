@@ -132,6 +132,7 @@ class Document:
         return block
 
 
+@pytest.mark.thorough("a bound of memory, at many megabytes")
 def test_memory_does_not_grow_with_the_text(proc: Process) -> None:
     d = proc.ingest(Document(7_000), source="found")
 

@@ -122,6 +122,7 @@ def test_all_hits_are_stored_as_grep_prints_them(proc: Process):
     assert proc.read("fd:2", read_all=True).text == "1-1\n2:2 hit\n3-3\n--\n5-5\n6:6 hit\n7:7 hit\n"
 
 
+@pytest.mark.thorough("many megabytes")
 def test_stored_hits_are_whole_lines_of_any_length_and_number(proc: Process):
     line = "é" * 300_000
     text = f"{line}X\n" + "no\n" + "".join(f"{number} X\n" for number in range(100_000))

@@ -169,6 +169,7 @@ def test_ending_a_process_drops_its_descriptors_and_keeps_its_record(proc: Proce
     assert store.process("triage.1").list() == []
 
 
+@pytest.mark.thorough("thousands of descriptors")
 def test_ending_a_process_drops_a_large_table_completely(
     proc: Process, assert_counted: Any, execute: Any
 ) -> None:

@@ -98,7 +98,7 @@ def assert_reads(store: Store, proc: Process, fd: str, text: str) -> None:
 
 @pytest.mark.parametrize("index", [True, *thorough("without the index", False)])
 @pytest.mark.parametrize("piece", ["more\nand more\nof it", "a\nb\n" * 200, "x" * 9000])
-@pytest.mark.parametrize("after", ["!", "other\ntext\n", LONG])
+@pytest.mark.parametrize("after", ["!", "other\ntext\n", *thorough("a long text", LONG)])
 def test_a_writer_overwrites_a_half_stored_piece(
     store: Store, proc: Process, execute: Any, piece: str, after: str, index: bool
 ) -> None:
@@ -136,7 +136,7 @@ def test_a_child_continues_the_output_stream_created_with_it(
     assert proc.read("fd:1", read_all=True).text == "so\nfar!"
 
 
-@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("guarded", [True, *thorough("without a guard", False)])
 def test_pages_set_aside_by_a_half_stored_long_piece_are_restored(
     store: Store, proc: Process, execute: Any, guarded: bool
 ) -> None:

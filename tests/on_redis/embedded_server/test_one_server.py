@@ -32,6 +32,7 @@ def embedded(tmp_path: Path, binary: Path) -> Iterator[EmbeddedServer]:
 # --- one server for all
 
 
+@pytest.mark.thorough("five new interpreters")
 def test_five_concurrent_processes_start_one_server(embedded, binary):
     script = (
         "import sys; from pathlib import Path; from fdstore.local.redis_server import EmbeddedServer\n"

@@ -66,6 +66,7 @@ def cost(get: Get, path: str) -> tuple[int, int, int]:
     return tally.round_trips, tally.commands, tally.reply_bytes
 
 
+@pytest.mark.thorough("a large store")
 def test_the_cost_of_each_page_is_bounded_and_does_not_grow_with_the_store(get: Get, large: Process) -> None:
     before = {path: cost(get, path) for path in COSTS}
     grow(large)

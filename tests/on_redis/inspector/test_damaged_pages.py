@@ -54,6 +54,7 @@ def visit_all(damaged_store: DamagedStore, count: int | None) -> None:
     inspect(damaged_store.store.url, visit)
 
 
+@pytest.mark.thorough("many records, each drawn")
 @pytest.mark.parametrize("count", [SAMPLE, *thorough("more records", 28)])
 def test_no_page_fails_over_a_sample_of_damaged_records(damaged_store: DamagedStore, count: int) -> None:
     visit_all(damaged_store, count)

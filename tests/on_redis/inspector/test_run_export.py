@@ -73,6 +73,7 @@ def test_a_conversation_of_any_length_is_whole(store: Store, proc: Process) -> N
     assert long not in page.text
 
 
+@pytest.mark.thorough("a large run")
 def test_pieces_stay_small_however_large_a_run_is(store: Store, proc: Process) -> None:
     for number in range(60):
         child = proc.child()

@@ -81,6 +81,7 @@ def processes_of(request: pytest.FixtureRequest) -> int:
     return count
 
 
+@pytest.mark.thorough("a large store")
 def test_the_sums_of_a_large_tree_are_those_of_ps_and_du(
     redis_url: str, get: Get, large: Process, request: pytest.FixtureRequest
 ) -> None:

@@ -24,6 +24,7 @@ from fdstore.tools.catalogue import READING_TOOLS
 from tests.conftest import is_running
 from tests.on_redis.integrations.hosts import PROJECT, PipedHost
 from tests.outages import SilentServer
+from tests.thorough import thorough
 from tests.waiting import wait_until
 
 UPSTREAM = Path(__file__).parents[2] / "mcp_upstream.py"
@@ -162,7 +163,7 @@ def test_without_a_list_of_tools_a_long_result_passes_and_the_operator_is_told(r
     assert said[0].startswith("a long result passes unchanged: the host has not asked for tools/list")
 
 
-@pytest.mark.parametrize("megabytes", [9, 25])
+@pytest.mark.parametrize("megabytes", [9, *thorough("a longer text", 25)])
 def test_a_text_of_many_megabytes_is_stored_exactly(host: Host, store: Store, megabytes: int) -> None:
     shown = host.text("megabytes", count=megabytes)
 
@@ -171,6 +172,7 @@ def test_a_text_of_many_megabytes_is_stored_exactly(host: Host, store: Store, me
     assert stored.chars == megabytes << 20
 
 
+@pytest.mark.thorough("a bound of time")
 @pytest.mark.parametrize(
     "begin",
     ['{"id":1,"result":{"content":[],"x":[', '{"id":1,"result":{"content":[', "["],
@@ -342,6 +344,7 @@ LARGE = 'a "line" of 9 MB \N{GRINNING FACE}\n' * 350_000
 PICTURE = {"type": "image", "data": "QUJD" * (3 << 20), "mimeType": "image/png"}
 
 
+@pytest.mark.thorough("many megabytes")
 def test_of_a_large_result_the_text_is_stored_and_a_picture_stays(host: Host, store: Store) -> None:
     given = large_answer(PICTURE, {"type": "text", "text": LARGE, "annotations": {"a": 1.0}})
 
@@ -354,6 +357,7 @@ def test_of_a_large_result_the_text_is_stored_and_a_picture_stays(host: Host, st
     assert store.process("triage").read("fd:1", read_all=True).text == LARGE
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_large_value_in_small_parts_is_stored_as_it_came(host: Host, store: Store) -> None:
     row = {"id": 12345, "name": "a name", "ok": True}
     value = {"rows": [row] * (LONG_BYTES // 40)}
@@ -379,6 +383,7 @@ def test_a_large_result_passes_byte_for_byte_while_the_store_is_away(make_host: 
     assert next(host.lines) == given
 
 
+@pytest.mark.thorough("many megabytes")
 def test_other_calls_are_answered_while_a_large_result_is_stored(host: Host) -> None:
     host.text("lines", count=5000)
     host.begin("megabytes", count=40)

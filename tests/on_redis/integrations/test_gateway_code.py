@@ -139,6 +139,7 @@ def test_a_long_result_is_a_text_that_goes_into_the_next_call_as_its_content(hos
     assert "too_large" in host.fails("await server.echo(text=big)")
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_result_of_many_megabytes_is_stored_from_where_it_stands(host: CodeHost, store: Store) -> None:
     megabytes = 2 * LONG_BYTES >> 20
 

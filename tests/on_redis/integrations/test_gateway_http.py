@@ -22,6 +22,7 @@ from fdstore.hosts.gateway.sse import EventSplitter, data_of
 from tests import plain_http
 from tests.mcp_http_upstream import LARGE, NEWEST, NOTE, UNANSWERED, Upstream, served
 from tests.on_redis.integrations.hosts import PROJECT, PipedHost
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S
 
 
@@ -115,7 +116,7 @@ def test_by_http_each_host_is_shown_our_tools_before_its_results_are_descriptors
         assert not is_stored(url, {"Mcp-Session-Id": "s2"})
 
 
-@pytest.mark.parametrize("tool", ["large", "large_stream"])
+@pytest.mark.parametrize("tool", [*thorough("as JSON", "large"), "large_stream"])
 def test_a_large_result_by_http_is_stored_exactly(url: str, tool: str, store: Store) -> None:
     response = post(url, tool)
 
@@ -123,6 +124,7 @@ def test_a_large_result_by_http_is_stored_exactly(url: str, tool: str, store: St
     assert store.process("triage").read("fd:1", read_all=True).text == LARGE
 
 
+@pytest.mark.thorough("many megabytes")
 @pytest.mark.parametrize("tool", ["large", "large_stream"])
 def test_a_large_result_passes_while_the_store_is_away(upstream_url: str, tool: str) -> None:
     descriptors = Descriptors(GatewayOptions(), PROJECT, print, url="redis://127.0.0.1:1")
@@ -405,7 +407,7 @@ def test_what_cannot_be_read_reaches_the_host_once_and_no_error_follows(
     assert host.ask("ping")["result"] == {"n": 1.5}
 
 
-@pytest.mark.parametrize("tool", ["large", "large_stream"])
+@pytest.mark.parametrize("tool", ["large", *thorough("as a stream", "large_stream")])
 def test_a_large_result_of_a_server_by_http_is_stored_exactly(
     host: StdioHost, tool: str, store: Store
 ) -> None:

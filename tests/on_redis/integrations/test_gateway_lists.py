@@ -19,9 +19,11 @@ from fdstore.hosts.gateway.tool_list import CODE_TOOLS
 from fdstore.hosts.gateway.upstream import UpstreamProcess
 from fdstore.tools.catalogue import READING_TOOLS
 from tests.on_redis.integrations.hosts import CodeHost, printed
+from tests.thorough import thorough
 from tests.waiting import wait_until
 
 LISTS_UPSTREAM = (sys.executable, "-I", "-S", str(Path(__file__).parents[2] / "list_upstream.py"))
+TOOLS, *OTHERS = LISTS
 ENDLESS = ["same", "empty", "circle", "new"]
 
 
@@ -69,7 +71,7 @@ def make_host(redis_url: str) -> Iterator[Callable[..., ListHost]]:
 
 
 @pytest.mark.parametrize("how", ENDLESS)
-@pytest.mark.parametrize("method", list(LISTS))
+@pytest.mark.parametrize("method", [TOOLS, *thorough("other lists", *OTHERS)])
 def test_a_list_without_an_end_reaches_the_host_with_those_of_the_others(
     make_host: Callable[..., ListHost], how: str, method: str
 ) -> None:

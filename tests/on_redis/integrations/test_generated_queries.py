@@ -14,6 +14,7 @@ import pytest
 import fdstore
 from fdstore.integrations.sql import sql_fd
 from tests.properties import examples
+from tests.thorough import thorough
 
 COLUMNS = ("id", "city", "n", "x", "day", "flag")
 CITIES = ("Paris", "Lyon", "São Paulo", 'the "old" town', "a, b", "", None)
@@ -24,6 +25,7 @@ READERS = {
     "jsonl": "read_json",
     "parquet": "read_parquet",
 }
+FIRST, *OTHERS = READERS
 TYPES = {"csv": "text/csv", "tsv": "text/tab-separated-values"}
 AGGREGATES = ("sum(n)", "avg(x)", "count(*)", "count(DISTINCT city)", "max(day)", "min(id)", "bool_or(flag)")
 QUERIES_EACH = examples(100)
@@ -93,7 +95,7 @@ def generate(rng: random.Random) -> str:
     return f"SELECT id, {kind} AS v FROM content WHERE {where} ORDER BY id"
 
 
-@pytest.mark.parametrize("suffix", READERS)
+@pytest.mark.parametrize("suffix", [FIRST, *thorough("other kinds of files", *OTHERS)])
 def test_a_query_has_the_result_that_duckdb_has_over_the_same_file(
     store: fdstore.Store, folder: Path, suffix: str
 ) -> None:

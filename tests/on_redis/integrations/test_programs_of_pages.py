@@ -51,6 +51,7 @@ def test_the_programs_over_stored_texts(proc: Process, tools: fdstore.Toolset) -
     assert str(proc.stat("fd:1").chars) in parts.text
 
 
+@pytest.mark.thorough("the page has programs that are tested")
 def test_the_query_over_two_tables(proc: Process, tools: fdstore.Toolset) -> None:
     for column, count in (("people", LINES), ("rooms", CITIES)):
         rows = "".join(f"city {number % CITIES},{number}\n" for number in range(count))

@@ -199,6 +199,7 @@ def test_a_query_without_a_statement_is_refused(proc: fdstore.Process, query: st
         sql_fd(proc, proc.create(TABLE).fd, query)
 
 
+@pytest.mark.thorough("many megabytes")
 def test_one_object_of_json_may_be_larger_than_the_buffers_of_the_reader(proc: fdstore.Process) -> None:
     content = json.dumps({"lines": ["x" * 1023] * 17_000, "name": "large"})
 

@@ -82,6 +82,7 @@ def test_a_huge_page_count_ends_a_cat_immediately(command: Command, client: redi
     assert shown.stderr.startswith("fdstore: store_lost_data: fd:1 of process hurt cannot be read")
 
 
+@pytest.mark.thorough("a bound of time")
 def test_consistent_totals_that_disagree_with_the_pages_end_a_cat_immediately(
     command: Command, client: redis.Redis
 ) -> None:

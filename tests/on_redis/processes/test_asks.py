@@ -275,6 +275,7 @@ def test_calls_do_not_share_their_asks(asking: Asking) -> None:
     assert [asking.counts(call) for call in ("a/b", "a", "b")] == [[3, 3, 0], [1, 1, 0], []]
 
 
+@pytest.mark.thorough("a fault at every request")
 def test_a_start_that_was_killed_after_any_request_is_repeated_whole(store: Store, asking: Asking) -> None:
     asking.proc.create("a text")
     asked = [Ask(n, f"question {n}" + "." * 20_000, [AskPart("fd:1")]) for n in range(60)]

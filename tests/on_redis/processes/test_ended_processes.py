@@ -102,6 +102,7 @@ def tables_as_lists(execute: Any, request: pytest.FixtureRequest) -> Iterator[No
     execute("CONFIG", "SET", setting, before)
 
 
+@pytest.mark.thorough("thousands of descriptors")
 @pytest.mark.usefixtures("tables_as_lists")
 def test_an_end_releases_a_large_table_in_pieces_and_passes_the_answer(
     store: Store, proc: Process, execute: Any

@@ -15,6 +15,7 @@ from fdstore.client import Process, Store
 from fdstore.programs.host import PendingCalls
 from fdstore.programs.python_call import Snapshot
 from fdstore.store.processes import processes, python_state
+from tests.thorough import thorough
 
 KEY = "fdstore:{triage}:triage:python"
 
@@ -39,7 +40,9 @@ def bomb() -> bytes:
     return b"fdpy1" + len(head).to_bytes(4, "big") + head + lzma.compress(bytes(64 << 20), preset=0)
 
 
-@pytest.mark.parametrize("session", [b"", b"fdpy1", b"fdpy1\0\0\0\5", b"\xff" * 999, bomb])
+@pytest.mark.parametrize(
+    "session", [b"", b"fdpy1", b"fdpy1\0\0\0\5", b"\xff" * 999, *thorough("it takes 64 MB", bomb)]
+)
 def test_a_damaged_session_is_said_to_be_damaged(
     tools: Toolset, execute: Any, session: bytes | Callable[[], bytes]
 ) -> None:

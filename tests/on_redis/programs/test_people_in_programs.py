@@ -181,6 +181,7 @@ print(first, both, r.answer, last)
 """
 
 
+@pytest.mark.thorough("a fault at every request")
 @pytest.mark.parametrize("step", [7, *thorough("more of the requests", 2)])
 def test_a_program_that_dies_at_any_request_runs_what_was_approved_once_and_what_was_denied_never(
     store: Store, redis_url: str, execute: Execute, tmp_path: Path, step: int

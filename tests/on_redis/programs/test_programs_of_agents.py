@@ -211,6 +211,7 @@ print("second", second.fd, note.text() == str(seen) or [note.text(), seen])
 """
 
 
+@pytest.mark.thorough("a fault at every request")
 @pytest.mark.parametrize("first", [3, *thorough("the requests between", 4, 5, 6, 7, 8)])
 def test_a_program_whose_attempts_crash_at_any_request_does_everything_once(
     redis_url: str, store: Store, tmp_path: Path, first: int

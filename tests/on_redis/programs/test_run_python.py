@@ -115,6 +115,7 @@ def counted() -> tuple[int, int]:
     return text.count("99"), text.find("line 49999")
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_program_takes_a_text_of_5_mb_as_a_str(proc: Process) -> None:
     text = "".join(f"{number} {'ERROR' if number % 7 == 0 else 'ok'} \u00e9\n" for number in range(400_000))
     proc.create(text)
@@ -286,6 +287,7 @@ def repeated(redis_url: str, store: Store, code: str, first: int) -> Iterator[tu
             return
 
 
+@pytest.mark.thorough("a fault at every request")
 @pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
 def test_a_call_that_is_repeated_after_any_request_does_the_same_once(
     redis_url: str, store: Store, first: int

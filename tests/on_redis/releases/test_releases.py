@@ -117,6 +117,7 @@ def other(verb: str, url: str, **options: Any) -> Child[str]:
     )
 
 
+@pytest.mark.thorough("interpreters of both versions")
 def test_each_of_two_versions_reads_and_continues_what_the_other_one_wrote(
     store: Store, redis_url: str
 ) -> None:

@@ -170,6 +170,7 @@ def test_a_drop_in_progress_does_not_touch_a_new_tree_of_the_same_name(store: St
     assert [tree.id for tree in store.trees()] == ["many"]
 
 
+@pytest.mark.thorough("thousands of processes")
 def test_a_tree_of_thousands_of_processes_is_dropped_in_steps(store: Store, execute: Any) -> None:
     proc = store.process("old", limits=fdstore.TreeLimits(tree_live=10_000, tree_processes=10_000))
     proc.create("shared")
@@ -221,6 +222,7 @@ def test_dropping_a_tree_removes_its_unfinished_uploads(
     assert execute("KEYS", "*:staging*") == []
 
 
+@pytest.mark.thorough("thousands of descriptors")
 def test_ten_thousand_descriptors_are_dropped_in_steps_that_do_not_block_redis(
     redis_url: str, store: Store, proc: Process, execute: Any
 ) -> None:

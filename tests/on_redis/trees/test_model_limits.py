@@ -22,6 +22,7 @@ from fdstore.store.trees import ceilings
 from fdstore.testing import Usage, call, say, turn
 from fdstore.testing.requests import Request
 from tests.on_redis.running_agents import Agents, running, tool
+from tests.thorough import thorough
 
 Execute = Callable[..., Any]
 
@@ -58,7 +59,7 @@ def run_concurrently(agents: Agents, root: str, workers: int) -> None:
             list(pool.map(agents.attempt, ready))
 
 
-@pytest.mark.parametrize("workers", [1, 8])
+@pytest.mark.parametrize("workers", [*thorough("alone", 1), 8])
 def test_a_recursive_spawner_stops_at_the_limit_and_every_agent_records_why(
     store: Store, tmp_path: Path, workers: int
 ) -> None:
@@ -76,7 +77,7 @@ def test_a_recursive_spawner_stops_at_the_limit_and_every_agent_records_why(
     assert all((member.reason or "").startswith(reason) for member in tree.members)
 
 
-@pytest.mark.parametrize("workers", [1, 8])
+@pytest.mark.parametrize("workers", [*thorough("alone", 1), 8])
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [

@@ -120,6 +120,7 @@ def test_only_less_than_signs_are_changed(text: str) -> None:
     assert body_of(text).replace("&lt;", "<").translate(signs) == text.replace("&lt;", "<").translate(signs)
 
 
+@pytest.mark.thorough("every character of Unicode")
 def test_no_character_of_unicode_can_stand_for_letters_of_a_tag_unnoticed() -> None:
     missed = []
     for char in map(chr, range(0x80, sys.maxunicode + 1)):

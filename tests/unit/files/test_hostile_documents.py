@@ -438,6 +438,7 @@ def test_a_cut_or_changed_document_has_a_text_or_a_typed_error(tmp_path: Path, s
     assert "its reader has crashed" not in " ".join(said)
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_long_text_is_refused_with_the_option(tmp_path: Path) -> None:
     text = "a line of words\n" * 50
 
@@ -445,6 +446,7 @@ def test_a_long_text_is_refused_with_the_option(tmp_path: Path) -> None:
         text_of(tmp_path, "long.pdf", pdf_of(*[text] * 2000), UNPACK._replace(ratio=1))
 
 
+@pytest.mark.thorough("a bound of time")
 def test_a_document_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(TimedOut, match=r"the end of reading slow.docx did not happen within 1 s"):
         text_of(tmp_path, "slow.docx", many_words(), UNPACK._replace(ratio=10**6), LIMITS._replace(cpu_s=1))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ print(met)
 """
 
 
+@pytest.mark.thorough("it reads the whole source")
 def test_every_type_that_threads_decode_is_prepared_beforehand(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEETS_TYPES, str(tmp_path)],

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 IN_FUNCTIONS = {"msgspec.convert", "msgspec.json.decode", "msgspec.msgpack.decode"}
 PREPARING = {"prepare", "Hash", "msgspec.json.Decoder", "msgspec.msgpack.Decoder"}
@@ -36,6 +38,7 @@ def names(node: ast.AST, cls: str) -> set[str]:
     return {cls if name == "cls" else name for name in re.findall(r"\w+", ast.unparse(node))}
 
 
+@pytest.mark.thorough("it reads the whole source")
 def test_every_struct_that_functions_decode_is_prepared() -> None:
     texts = [
         path.read_text("utf-8")

@@ -274,6 +274,7 @@ def test_a_page_of_the_list_reads_only_its_own_descriptors(proc: Process, runner
     assert ([d.fd for d in held], total) == (["fd:3", "fd:4"], 9)
 
 
+@pytest.mark.thorough("thousands of descriptors")
 def test_an_end_is_one_round_trip_and_one_more_for_each_large_piece(proc: Process, runner: Any) -> None:
     small, large = proc.child(), proc.child()
     for n in range(processes.RELEASE_PIECE + 1):

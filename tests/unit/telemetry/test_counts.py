@@ -46,6 +46,7 @@ def test_nothing_is_counted_unless_it_was_turned_on() -> None:
     assert not counts.is_counting()
 
 
+@pytest.mark.thorough("new interpreters")
 def test_the_counts_of_killed_processes_stay_and_the_next_one_goes_on_with_them(shared: Counts) -> None:
     for _ in range(20):  # more than there are slots
         in_killed_child(lambda: count(TURNS, "big", by=2))

@@ -48,6 +48,7 @@ def run(folder: Path, script: str, *command: str) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.thorough("the same without the SDK is tested")
 def test_a_command_is_answered_by_the_script(tmp_path: Path):
     done = run(tmp_path, SCRIPT, "--", sys.executable, "-c", ASK)
 

@@ -13,6 +13,7 @@ import pytest
 from fdstore.testing import Script, ScriptedModel, call, cut, fail, garbled, say, signed, think, turn
 from fdstore.testing.rules import RequestRefused
 from fdstore.testing.server import DIALECTS
+from tests.thorough import thorough
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 SCHEMA = {"type": "object", "properties": {"fd": {"type": "string"}}}
@@ -63,7 +64,7 @@ def test_a_streamed_completion_is_the_same_in_pieces() -> None:
     assert arguments == ['{"fd":"fd:1"}', '{"fd":"fd:2"}']
 
 
-@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("streamed", [*thorough("it imports what streams", True), False])
 def test_a_response_has_the_items_of_the_script(streamed: bool) -> None:
     script = [turn(think("Hm."), say("I read."), call("read_fd", fd="fd:1"))]
     asked: Any = {

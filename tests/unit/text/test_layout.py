@@ -150,6 +150,7 @@ def test_json_is_not_indented_if_that_would_turn_a_megabyte_into_gigabytes():
     assert reindent_json(text) is None
 
 
+@pytest.mark.thorough("a bound of time")
 @pytest.mark.parametrize(
     "text",
     [

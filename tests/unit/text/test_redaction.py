@@ -137,6 +137,7 @@ def test_every_text_of_a_record_is_redacted_except_the_words_of_fdstore():
     assert shown.fds == ("name:[redacted].md",)
 
 
+@pytest.mark.thorough("a bound of time")
 def test_a_pattern_that_would_not_end_elsewhere_ends_here():
     began = time.monotonic()
 
@@ -145,6 +146,7 @@ def test_a_pattern_that_would_not_end_elsewhere_ends_here():
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.thorough("a bound of time")
 @pytest.mark.parametrize("pattern", ["[a-z]+", ".", "[0-9]", r"\bx"])
 def test_a_line_with_very_many_matches_takes_little_time(pattern):
     began = time.monotonic()

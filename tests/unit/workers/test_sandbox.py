@@ -212,6 +212,7 @@ def test_a_command_receives_sigterm_and_can_handle_it(in_any_sandbox: Inside) ->
     )
 
 
+@pytest.mark.thorough("many kills, for a moment that is seldom hit")
 def test_a_command_that_ends_while_it_is_killed_has_its_code_or_that_of_sigterm(
     in_any_sandbox: Inside,
 ) -> None:

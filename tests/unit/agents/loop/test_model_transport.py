@@ -24,6 +24,7 @@ def packed() -> Iterator[bytes]:
     yield b"%x\r\n%b\r\n0\r\n\r\n" % (len(bomb), bomb)
 
 
+@pytest.mark.thorough("many megabytes")
 @pytest.mark.parametrize(("more", "body"), [("", endless), ("Content-Encoding: gzip\r\n", packed)])
 async def test_a_document_without_an_end_is_no_answer(more: str, body: Callable[[], Iterator[bytes]]) -> None:
     sent = 0

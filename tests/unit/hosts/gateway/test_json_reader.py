@@ -159,6 +159,7 @@ def test_values_are_those_that_python_reads() -> None:
     )
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_long_message_is_split_and_has_no_more_parts_than_are_looked_at() -> None:
     long = json.dumps({"id": 1, "a": [{"b": 'a "quoted" text\\'}] * (SHORT_BYTES // 20)}).encode()
     assert dumps(parts_of(long)) == long.replace(b'"id": 1, "a": ', b'"id":1,"a":')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ class Run:
         return self._session.settle({number: self._host.postponed[number] for number in some})
 
 
+@pytest.mark.thorough("generated programs")
 @given(code=programs(), seed=st.integers(0, 99))
 @example(
     code="import asyncio, random\nkept = []\nasyncio.run(asyncio.sleep(1))\nprint(object, [].append)", seed=1

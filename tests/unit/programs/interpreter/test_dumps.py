@@ -202,6 +202,7 @@ def _dump(payload: bytes, **header: Any) -> bytes:
     return b"fdpy1" + len(head).to_bytes(4, "big") + head + payload
 
 
+@pytest.mark.thorough("a bound of memory")
 @pytest.mark.parametrize("pack", [partial(lzma.compress, preset=0), zlib.compress])
 def test_a_small_dump_is_not_unpacked_into_much_memory(pack: Callable[[bytes], bytes]):
     packed = pack(bytes(6 * dumps.COMPRESSED_BYTES))
@@ -213,6 +214,7 @@ def test_a_small_dump_is_not_unpacked_into_much_memory(pack: Callable[[bytes], b
     assert_takes_less(4 * dumps.COMPRESSED_BYTES, split)
 
 
+@pytest.mark.thorough("a bound of memory")
 def test_a_dump_that_needs_much_memory_to_unpack_is_refused():
     chain = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]
     packed = lzma.compress(b"small", filters=chain)

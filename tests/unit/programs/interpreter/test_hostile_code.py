@@ -86,6 +86,7 @@ def processor_s(work: Callable[[], object], enough: float = 0.0) -> float:
     return min(taken)
 
 
+@pytest.mark.thorough("a bound of time")
 @pytest.mark.parametrize(
     "name", [*SOME, *thorough("other shapes", *(name for name in HOSTILE if name not in SOME))]
 )

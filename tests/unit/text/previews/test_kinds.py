@@ -672,6 +672,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough("a bound of time")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_takes_more_than_some_passes_a_byte(name: str) -> None:
     assert _seconds(lambda: preview_of(sample_text(HOSTILE[name][:WHOLE_BYTES]), 2400)) < 5
