@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from fdstore.model.providers import DEFAULT_PROVIDER, PROVIDERS
+from fdstore.model.providers import DEFAULT_PROVIDER, PROVIDERS, SPEAKERS
+from fdstore.testing.server import DIALECTS as SCRIPTED
 from tests.thorough import thorough
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ class DialectUnderTest(NamedTuple):
 
 
 DIALECTS = {
-    name: DialectUnderTest(name, "/v1" if row.versioned else "", row.keys[0], row.url)
-    for name, row in PROVIDERS.items()
-    if name == DEFAULT_PROVIDER or row.versioned
+    name: DialectUnderTest(name, SCRIPTED[api].below, "".join(PROVIDERS[name].keys[:1]), PROVIDERS[name].url)
+    for api, name in SPEAKERS.items()
 }
 
 _OTHERS = [name for name in DIALECTS if name != DEFAULT_PROVIDER]

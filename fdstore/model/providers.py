@@ -22,9 +22,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the table.
 
     title     the API, in words
+    api       its short name: providers with the same one are spoken to alike, see `SPEAKERS`
     client    the class of its client, as "module:class" in `CLIENTS`
     packages  what the client imports, as `import` names it, and the `extra` that brings it
-    keys      variables that the SDK reads its key from: one is enough
+    keys      variables that the SDK reads its key from: one is enough; none if there is no key
     url       the variable that the SDK reads the URL of the server from, and `own_url` that without it; ""
               where the URL has the region or another name in it
     needs     further variables that the SDK needs, of each group one. The first group is needed in any case
@@ -39,6 +40,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     title: str
+    api: str = "messages"
     client: str
     packages: tuple[str, ...]
     extra: str
@@ -133,6 +135,7 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "openai": Provider(
         title="Chat Completions",
+        api="chat",
         client="openai_chat:OpenAIChatModel",
         packages=("openai",),
         extra="openai",
@@ -145,6 +148,7 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "openai-responses": Provider(
         title="the Responses API",
+        api="responses",
         client="openai_responses:OpenAIResponsesModel",
         packages=("openai",),
         extra="openai",
@@ -163,5 +167,9 @@ else:
     ProviderName = Literal[tuple(PROVIDERS)]
 
 DEFAULT_PROVIDER = "anthropic"
+SPEAKERS: dict[str, str] = {}
+"""The first provider of each API: its client speaks to every server of the API."""
+for _name, _row in PROVIDERS.items():
+    SPEAKERS.setdefault(_row.api, _name)
 KEY_VARIABLES = frozenset(name for each in PROVIDERS.values() for name in each.keys)
 VARIABLES = frozenset(name for each in PROVIDERS.values() for name in each.variables)

@@ -21,7 +21,7 @@ from fdstore.agents.runtime.run_process import run_process
 from fdstore.client import Process, Store
 from fdstore.files.permissions import Permissions
 from fdstore.model.model_servers import ModelServer
-from fdstore.model.providers import DEFAULT_PROVIDER, PROVIDERS
+from fdstore.model.providers import PROVIDERS, SPEAKERS
 from fdstore.model.records import ProcessRecord
 from fdstore.store.processes import process_records
 from fdstore.testing.requests import Request, ToolResult
@@ -101,13 +101,12 @@ def run_agent(
         opening = threading.Lock()
 
         def client_for(server: ModelServer) -> Model:
-            api = server.provider if PROVIDERS[server.provider].versioned else DEFAULT_PROVIDER
+            provider = SPEAKERS[PROVIDERS[server.provider].api]
             with opening:
-                if api not in clients:
-                    url = model.openai_base_url if PROVIDERS[api].versioned else model.base_url
-                    client = open_class(api)(api_key=model.api_key, base_url=url)
-                    clients[api] = open_clients.enter_context(closing(client))
-                return clients[api]
+                if provider not in clients:
+                    client = open_class(provider)(api_key=model.api_key, base_url=model.url_of(provider))
+                    clients[provider] = open_clients.enter_context(closing(client))
+                return clients[provider]
 
         def start(process: str) -> None:
             thread = threading.Thread(target=run, args=(process,), name=process, daemon=True)

@@ -149,5 +149,12 @@ def _failing(fail: Fail, request_id: str) -> bytes:
 
 
 CHAT = Dialect(
-    read=read_chat, check=check_chat, finish=completion, events=events, error=error_body, failing=_failing
+    path="/v1/chat/completions",
+    below="/v1",
+    read=read_chat,
+    check=check_chat,
+    finish=completion,
+    events=events,
+    error=error_body,
+    failing=_failing,
 )

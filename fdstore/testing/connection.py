@@ -121,7 +121,7 @@ class Connection(BaseHTTPRequestHandler):
         for name, value in answer.headers.items():
             self.send_header(name, value)
         if answer.streamed:
-            self.send_header("content-type", "text/event-stream; charset=utf-8")
+            self.send_header("content-type", answer.streamed)
             self.send_header("transfer-encoding", "chunked")
         else:
             self.send_header("content-type", "application/json")

@@ -58,6 +58,9 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """One API.
 
+    path      where requests are sent
+    below     the beginning of it that the URL of a server has, as the SDK takes that
+    streams   the content type of a streamed answer
     read      parses a body and the headers of a request; anything that is an object
     check     raises `RequestRefused` for a body that the API would not accept
     finish    the complete answer, as a request gets it that is not streamed
@@ -66,6 +69,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     failing   the event of an error in the middle of an answer
     """
 
+    path: str
+    below: str = ""
+    streams: str = "text/event-stream; charset=utf-8"
     read: Callable[[Json, Mapping[str, str]], Request]
     check: Callable[[Json], None]
     finish: Callable[[Turn, Sending], Json]
@@ -89,7 +95,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         """Return an answer with the complete message, streamed if the request wants it."""
         if not body.get("stream") or "not_streamed" in quirks:
             return document(finished)
-        return HttpAnswer(status=200, pieces=tuple(self.events(finished, body, quirks)), streamed=True)
+        return HttpAnswer(
+            status=200, pieces=tuple(self.events(finished, body, quirks)), streamed=self.streams
+        )
 
     def broken(
         self, finished: Json, body: Json, quirks: Collection[Quirk], cut: Cut, request_id: str
@@ -101,7 +109,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
         shown = list(self.events(finished, body, quirks))[: cut.after_events]
         if cut.error is not None:
             shown.append(self.failing(cut.error, request_id))
-        return HttpAnswer(status=200, pieces=tuple(shown), streamed=True, dropped=cut.error is None)
+        return HttpAnswer(status=200, pieces=tuple(shown), streamed=self.streams, dropped=cut.error is None)
 
 
 def output_tokens(turn: Turn, parts: list[Json]) -> int:

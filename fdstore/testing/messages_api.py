@@ -106,6 +106,7 @@ def _start_and_deltas(block: Json) -> tuple[Json, list[Json]]:
 
 
 MESSAGES = Dialect(
+    path="/v1/messages",
     read=read_request,
     check=check_creation,
     finish=message,

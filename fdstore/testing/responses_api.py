@@ -128,6 +128,8 @@ def _failing(fail: Fail, request_id: str) -> bytes:
 
 
 RESPONSES = Dialect(
+    path="/v1/responses",
+    below="/v1",
     read=read_responses,
     check=check_responses,
     finish=response,

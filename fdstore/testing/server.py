@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
+from fdstore.model.providers import PROVIDERS, SPEAKERS
 from fdstore.testing import wire
 from fdstore.testing.chat_api import CHAT
 from fdstore.testing.connection import POLL_SECONDS, HttpRequest, Listener
@@ -31,7 +32,9 @@ from fdstore.testing.rules import Feature, RequestRefused, check_calls, check_co
 from fdstore.testing.script import Script, ScriptPosition, ScriptState
 from fdstore.testing.wire import HttpAnswer
 
-DIALECTS = {"/v1/messages": MESSAGES, "/v1/chat/completions": CHAT, "/v1/responses": RESPONSES}
+DIALECTS = {"messages": MESSAGES, "chat": CHAT, "responses": RESPONSES}
+"""By the names of their APIs, as the table of providers has them."""
+_BY_PATH = {each.path: each for each in DIALECTS.values()}
 COUNT_TOKENS = "/v1/messages/count_tokens"
 
 API_KEY = "scripted-model-key"
@@ -86,7 +89,7 @@ class ScriptedModel:
         self._call_ids = map(f"toolu_{run}_{{:04d}}".format, itertools.count(1))
         self._listener = Listener(self._respond, port)
         self.base_url = f"http://127.0.0.1:{self._listener.port}"
-        self.openai_base_url = f"{self.base_url}/v1"
+        self.openai_base_url = self.url_of("openai")
         self.api_key = API_KEY
 
     def __repr__(self) -> str:
@@ -95,12 +98,15 @@ class ScriptedModel:
     @property
     def environ(self) -> dict[str, str]:
         """Environment variables that direct the SDKs of another process to this model."""
-        return {
-            "ANTHROPIC_BASE_URL": self.base_url,
-            "ANTHROPIC_API_KEY": self.api_key,
-            "OPENAI_BASE_URL": self.openai_base_url,
-            "OPENAI_API_KEY": self.api_key,
-        }
+        found: dict[str, str] = {}
+        for provider in SPEAKERS.values():
+            row = PROVIDERS[provider]
+            found |= {row.url: self.url_of(provider), **dict.fromkeys(row.keys[:1], self.api_key)}
+        return found
+
+    def url_of(self, provider: str) -> str:
+        """Return its URL for the SDK of a provider."""
+        return self.base_url + DIALECTS[PROVIDERS[provider].api].below
 
     @property
     def requests(self) -> tuple[Request, ...]:
@@ -161,7 +167,7 @@ class ScriptedModel:
 
     def _respond(self, call: HttpRequest) -> HttpAnswer | None:
         request_id = next(self._request_ids)
-        dialect = DIALECTS.get(call.path, MESSAGES)
+        dialect = _BY_PATH.get(call.path, MESSAGES)
         try:
             answer = self._answer(call, dialect, request_id)
         except RequestRefused as refused:
@@ -171,7 +177,7 @@ class ScriptedModel:
         return msgspec.structs.replace(answer, headers={**answer.headers, "request-id": request_id})
 
     def _answer(self, call: HttpRequest, dialect: Dialect, request_id: str) -> HttpAnswer | None:
-        if call.method != "POST" or call.path not in (*DIALECTS, COUNT_TOKENS):
+        if call.method != "POST" or call.path not in (*_BY_PATH, COUNT_TOKENS):
             return dialect.refused(
                 404, f"the scripted model has no {call.method} {call.path[:200]}", request_id
             )

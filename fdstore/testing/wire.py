@@ -16,13 +16,13 @@ PIECES = 3
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A response: one JSON body, or the events of a stream. With `dropped` the connection closes after the
-    pieces, before the announced end. `hold` is called before piece `hold_at` (from 0) and returns whether to
-    continue."""
+    """A response: one JSON body, or the events of a stream, whose content type is `streamed`. With `dropped`
+    the connection closes after the pieces, before the announced end. `hold` is called before piece `hold_at`
+    (from 0) and returns whether to continue."""
 
     status: int
     pieces: tuple[bytes, ...]
-    streamed: bool = False
+    streamed: str = ""
     dropped: bool = False
     length: int | None = None
     headers: dict[str, str] = {}

@@ -161,7 +161,7 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_conten
 FUNCTION_CALL = {"type": "function_call", "call_id": "c1", "name": "read_fd", "arguments": '{"fd":"fd:1"}'}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "A page."}
 CONVERSATIONS: dict[str, Any] = {
-    "/v1/chat/completions": {
+    "chat": {
         "model": "m",
         "messages": [
             {"role": "system", "content": "Be brief."},
@@ -171,7 +171,7 @@ CONVERSATIONS: dict[str, Any] = {
             {"role": "user", "content": "A note."},
         ],
     },
-    "/v1/responses": {
+    "responses": {
         "model": "m",
         "instructions": "Be brief.",
         "input": [*HELLO, FUNCTION_CALL, OUTPUT, {"role": "user", "content": "A note."}],
@@ -179,25 +179,25 @@ CONVERSATIONS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("path", CONVERSATIONS)
-def test_requests_of_all_apis_are_read_alike(path: str) -> None:
-    request = DIALECTS[path].read(CONVERSATIONS[path], {})
+@pytest.mark.parametrize("api", CONVERSATIONS)
+def test_requests_of_all_apis_are_read_alike(api: str) -> None:
+    request = DIALECTS[api].read(CONVERSATIONS[api], {})
 
-    DIALECTS[path].check(CONVERSATIONS[path])
+    DIALECTS[api].check(CONVERSATIONS[api])
     assert (request.system, request.turn_number, request.last_text()) == ("Be brief.", 1, "A page.\nA note.")
     assert request.tool_results() == [("c1", "A page.", False)]
     [called] = request.messages[1]["content"][-1:]
     assert called == {"type": "tool_use", "id": "c1", "name": "read_fd", "input": {"fd": "fd:1"}}
 
 
-@pytest.mark.parametrize("path", CONVERSATIONS)
-def test_a_result_that_begins_with_error_is_one(path: str) -> None:
+@pytest.mark.parametrize("api", CONVERSATIONS)
+def test_a_result_that_begins_with_error_is_one(api: str) -> None:
     raw = {
         "messages": [*HELLO, CALLED, {**RESULT, "content": "error: no such file"}],
         "input": [*HELLO, FUNCTION_CALL, {**OUTPUT, "output": "error: no such file"}],
     }
 
-    [result] = DIALECTS[path].read(raw, {}).tool_results()
+    [result] = DIALECTS[api].read(raw, {}).tool_results()
 
     assert (result.text, result.is_error) == ("no such file", True)
 
@@ -271,7 +271,7 @@ CHAT_RULES: list[tuple[list[Any], str]] = [
 @pytest.mark.parametrize(("messages", "problem"), CHAT_RULES, ids=str)
 def test_chat_completions_refuse_a_conversation_that_breaks_a_rule(messages: list[Any], problem: str) -> None:
     with pytest.raises(RequestRefused, match=problem):
-        DIALECTS["/v1/chat/completions"].check({"model": "m", "messages": messages})
+        DIALECTS["chat"].check({"model": "m", "messages": messages})
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_chat_completions_refuse_a_conversation_that_breaks_a_rule(messages: lis
 )
 def test_chat_completions_refuse_parameters_that_break_a_rule(more: dict[str, Any], problem: str) -> None:
     with pytest.raises(RequestRefused, match=problem):
-        DIALECTS["/v1/chat/completions"].check({"model": "m", "messages": HELLO, **more})
+        DIALECTS["chat"].check({"model": "m", "messages": HELLO, **more})
 
 
 ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi."}]}
@@ -313,7 +313,7 @@ RESPONSES_RULES: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("items", "problem"), RESPONSES_RULES, ids=str)
 def test_the_responses_api_refuses_a_conversation_that_breaks_a_rule(items: Any, problem: str) -> None:
     with pytest.raises(RequestRefused, match=problem):
-        DIALECTS["/v1/responses"].check({"model": "m", "input": items})
+        DIALECTS["responses"].check({"model": "m", "input": items})
 
 
 @pytest.mark.parametrize(
@@ -326,4 +326,4 @@ def test_the_responses_api_refuses_a_conversation_that_breaks_a_rule(items: Any,
 )
 def test_the_responses_api_refuses_parameters_that_break_a_rule(more: dict[str, Any], problem: str) -> None:
     with pytest.raises(RequestRefused, match=problem):
-        DIALECTS["/v1/responses"].check({"model": "m", "input": "Hello", **more})
+        DIALECTS["responses"].check({"model": "m", "input": "Hello", **more})

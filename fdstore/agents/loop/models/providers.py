@@ -85,7 +85,7 @@ def missing(server: ModelServer, environ: Mapping[str, str] = os.environ) -> str
         return ""
     row = PROVIDERS[server.provider]
     known = any(environ.get(each) or os.path.exists(os.path.expanduser(each)) for each in row.elsewhere)
-    has_key = any(environ.get(name) for name in row.keys)
+    has_key = not row.keys or any(environ.get(name) for name in row.keys)
     for group in row.needs[:1]:
         if not known and not any(environ.get(name) for name in group):
             needed = ", ".join(map(" or ".join, row.needs))
@@ -110,14 +110,14 @@ def _check_own(provider: str, environ: Mapping[str, str]) -> None:
     from fdstore.agents.loop.models.tries import is_server_url
 
     row = PROVIDERS[provider]
-    names = ServerNames(provider, None, row.keys[0])
+    names = ServerNames(provider, None, next(iter(row.keys), "no key"))
     try:
         url = httpx2.URL(own_url(provider, environ))
     except httpx2.InvalidURL as error:
         raise ModelFailed(names.no_url) from error
     if not is_server_url(url):
         raise ModelFailed(names.no_url)
-    names.check_headers({"authorization": next(filter(None, map(environ.get, row.keys)))})
+    names.check_headers({"authorization": next(filter(None, map(environ.get, row.keys)), None)})
 
 
 def notes_on(program: Program) -> tuple[str, ...]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx2
 import msgspec
 
 from fdstore.http.client import GuardedTransport, UnusableSetting
 
-EVENT_STREAMS = ("text/event-stream", "application/vnd.amazon.eventstream")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 UNCLEAR = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 """Content types of servers that say nothing of their streams."""
@@ -35,16 +34,32 @@ EventsOf = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
 it raises for one in another form is a `LookupError`, a `TypeError` or an `AttributeError`."""
 
 
+class Streams(NamedTuple):
+    """How an API sends the events of an answer: the content types, and one event as it is written."""
+
+    types: tuple[str, ...]
+    written: Callable[[dict[str, Any]], bytes]
+
+
+def _as_server_sent(event: dict[str, Any]) -> bytes:
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return name.encode() + b"data: " + msgspec.json.encode(event) + b"\n\n"
+
+
+SERVER_SENT = Streams(("text/event-stream", "application/vnd.amazon.eventstream"), _as_server_sent)
+
+
 class WrongServer(UnusableSetting):
     """What answers is not the API of a model. Trying again does not help."""
 
 
 class ModelTransport(GuardedTransport):
     """The connections of one client. `stated` names what states the URL of the server, for errors;
-    `events_of` is that of its API."""
+    `events_of` and `streams` are those of its API."""
 
-    def __init__(self, stated: str, events_of: EventsOf) -> None:
+    def __init__(self, stated: str, events_of: EventsOf, streams: Streams = SERVER_SENT) -> None:
         super().__init__()
+        self._streams = streams
         self._stated = stated
         self._events_of = events_of
         self._server: httpx2.URL | None = None
@@ -63,7 +78,7 @@ class ModelTransport(GuardedTransport):
             )
         response = await super().handle_async_request(request)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code == 200 and kind not in (*EVENT_STREAMS, *UNCLEAR):
+        if response.status_code == 200 and kind not in (*self._streams.types, *UNCLEAR):
             streamed = await self._streamed(response) if kind == JSON else None
             await response.aclose()
             if streamed is not None:
@@ -84,20 +99,15 @@ class ModelTransport(GuardedTransport):
                 return None
         try:
             body = msgspec.json.decode(document, type=dict[str, Any])
-            events = [_written(each) for each in self._events_of(body)]
+            events = [self._streams.written(each) for each in self._events_of(body)]
         except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
             return None
         if not events:
             return None
         headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in _OF_THE_BODY]
         return httpx2.Response(
-            200, headers=[*headers, ("content-type", EVENT_STREAMS[0])], content=b"".join(events)
+            200, headers=[*headers, ("content-type", self._streams.types[0])], content=b"".join(events)
         )
-
-
-def _written(event: dict[str, Any]) -> bytes:
-    name = f"event: {event['type']}\n" if "type" in event else ""
-    return name.encode() + b"data: " + msgspec.json.encode(event) + b"\n\n"
 
 
 def _server_of(url: httpx2.URL) -> httpx2.URL:

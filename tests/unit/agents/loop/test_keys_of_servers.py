@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fdstore.agents.loop.models.base import ModelFailed
 from fdstore.agents.loop.models.providers import access_here, missing, open_model
 from fdstore.model.model_servers import AllowedServer, ModelAccess, ModelServer
+from fdstore.model.providers import PROVIDERS
 from fdstore.testing import ScriptedModel, say
 from tests.recording_server import RecordingServer, recording
 from tests.unit.agents.loop.model_client import ClientUnderTest
@@ -158,6 +160,15 @@ print(json.dumps([found, sorted({"anthropic", "openai", "boto3", "google.auth"} 
     assert found["openai"] == "OPENAI_API_KEY has characters that cannot be sent, such as a line end"
     assert "it needs AWS_REGION or AWS_DEFAULT_REGION" in found["bedrock"]
     assert all(found[name] for name in ("vertex", "foundry"))
+
+
+def test_a_provider_without_keys_lacks_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: Any = PROVIDERS
+    monkeypatch.setitem(rows, "keyless", msgspec.structs.replace(PROVIDERS["openai"], keys=()))
+    monkeypatch.delenv("OPENAI_API_KEY")
+
+    assert missing(ModelServer(provider="keyless")) == ""
+    assert "set OPENAI_API_KEY" in missing(ModelServer(provider="openai"))
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "nonsense", "http://[::"])

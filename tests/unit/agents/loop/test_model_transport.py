@@ -1,15 +1,17 @@
-"""The connections of a client of a model read no more than an answer may be."""
+"""The connections of a client of a model: which answers they take, and how much of one."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from collections.abc import Callable, Iterator
 
 import httpx2
 import pytest
 
-from fdstore.agents.loop.models.transport import MAX_ANSWER_BYTES, ModelTransport, WrongServer
+from fdstore.agents.loop.models.transport import MAX_ANSWER_BYTES, ModelTransport, Streams, WrongServer
+from tests.recording_server import recording
 
 PIECE = b" " * (1 << 20)
 
@@ -53,3 +55,21 @@ async def test_a_document_without_an_end_is_no_answer(more: str, body: Callable[
                 await client.get(f"http://127.0.0.1:{port}/v1/messages")
 
     assert sent < MAX_ANSWER_BYTES + 32 * len(PIECE)
+
+
+LINES = Streams(("application/x-ndjson",), lambda event: json.dumps(event).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [("application/x-ndjson", '{"n": 1}'), ("application/json", '{"n": 1}\n'), ("text/event-stream", None)],
+)
+async def test_an_api_says_how_its_events_are_sent(kind: str, read: str | None) -> None:
+    with recording(200, {"content-type": kind}, b'{"n": 1}') as server:
+        transport = ModelTransport("base_url", lambda body: [body], LINES)
+        async with httpx2.AsyncClient(transport=transport) as client:
+            if read is None:
+                with pytest.raises(WrongServer, match="200 with text/event-stream"):
+                    await client.get(server.url)
+            else:
+                assert (await client.get(server.url)).text == read
