@@ -181,8 +181,11 @@ class TreeWatcher:
             before = self._states.get(member.id)
             if before is None:
                 self._report_new(member)
-            self._new_trouble(member)
+            known = self._known.get(member.id, member)
+            self._new_losses(member)
             self._new_entries(member.id)
+            # after the answers before it, with which earlier tries are over
+            self._new_trouble(member, known)
             self._new_fds(member)
             if before != member.state:
                 self._states[member.id] = member.state
@@ -213,14 +216,17 @@ class TreeWatcher:
     def _asked(self, lanes: ProcessRecord) -> None:
         """Report how many asks of a call are done: now and then, and at their end."""
         now = time.monotonic()
-        self._new_trouble(lanes)
+        known = self._known.get(lanes.id, lanes)
+        self._new_losses(lanes)
+        self._new_trouble(lanes, known)
         said, due = self._asks.get(lanes.id, ("", now))
         if lanes.program and lanes.program != said and (now >= due or lanes.state in ENDED):
             self._asks[lanes.id] = (lanes.program, now + ASKS_EVERY_S)
             self._report(lanes.parent or lanes.id, lanes.program)
         self._report_unclaimed(lanes)
 
-    def _new_trouble(self, member: ProcessRecord) -> None:
+    def _new_losses(self, member: ProcessRecord) -> None:
+        """Report a loss, and who goes on."""
         before = self._known.get(member.id, member)
         if member.losses > before.losses:
             # until another worker takes over, the record names no worker
@@ -228,11 +234,14 @@ class TreeWatcher:
             self._report(member.id, lost, "bad")
         if member.kind != "asks":  # its state and attempt are those of one lane now, of another then
             self._new_attempt(member, before)
-        if member.trouble and (before is member or member.trouble != before.trouble):
+        self._known[member.id] = member
+
+    def _new_trouble(self, member: ProcessRecord, known: ProcessRecord) -> None:
+        """Report what a process has trouble with, unless it was known."""
+        if member.trouble and (known is member or member.trouble != known.trouble):
             self._report(member.id, f"  {member.trouble}", "busy")
             if number := re.match(r"try ([0-9]{1,9}): ", member.trouble):
                 self._tries[member.id].add(int(number[1]))
-        self._known[member.id] = member
 
     def _new_attempt(self, member: ProcessRecord, before: ProcessRecord) -> None:
         if before.state == "running" and member.state == "ready":

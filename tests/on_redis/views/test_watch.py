@@ -127,6 +127,32 @@ def test_delays_that_are_over_are_reported_once_to_a_watcher_that_comes_later(
     assert lines.text.count("gets a result of 10 B from echo") == 1
 
 
+def test_a_failed_try_that_is_seen_together_with_the_answer_before_it_is_reported_once(
+    store: Store, tmp_path: Path
+) -> None:
+    lines = Lines("")
+
+    def script(request: Request) -> object:
+        match len(agents.model.requests):
+            case 1:
+                return call("echo", words="a")
+            case 2:
+                return fail(529, message="all are busy", retry_after=0.01)
+        watching.look()
+        return say("Done.")
+
+    with running(store, script, tmp_path) as agents:
+        agents.launch(python=(tool("echo"),))
+        watching = TreeWatcher(store, "solo", lines)
+        watching.look()
+        agents.run_all("solo")
+        watching.look()
+
+    assert [line.partition("try 1: ")[2] for line in lines.told if "try 1: " in line] == [
+        "the model answered 529 overloaded_error: all are busy; asking again in 0.0 s"
+    ]
+
+
 def test_a_watcher_that_comes_later_reports_the_times_of_what_happened(store: Store, tmp_path: Path) -> None:
     script = [call("echo", words="first line\nsecond line"), say("Done.")]
     with running(store, script, tmp_path) as agents:
