@@ -209,7 +209,7 @@ def command_of(question: Question) -> str:
 
 
 def commands_for(question: Question) -> tuple[str, ...]:
-    """Return the commands that answer a question in a terminal.
+    """Return the commands that answer a question in a terminal. Among choices none is made beforehand.
 
     >>> asked = Question(process="triage.1", number=2, kind="approval", asked_at=0.0, until=1.0)
     >>> commands_for(asked)[0]
@@ -218,7 +218,7 @@ def commands_for(question: Question) -> tuple[str, ...]:
     begin = f"fdstore answer {shlex.quote(question.process)} --question {question.number}"
     if question.kind == "approval":
         return (f"{begin} --yes", f"{begin} --no --reason '...'")
-    return (*([f"{begin} --choice 1"] if question.choices else []), f"{begin} '...'")
+    return (*([f"{begin} --choice N"] if question.choices else []), f"{begin} '...'")
 
 
 def _text(handle: ProcessHandle, named: str | int) -> Operation[ShownText]:

@@ -71,7 +71,7 @@ def test_a_question_is_shown_where_one_looks_for_it_with_how_to_answer(
     assert "the plan" in text
     assert "1 red" in text
     assert "2 blue" in text
-    assert "fdstore answer triage.1 --question 1 --choice 1" in text
+    assert "fdstore answer triage.1 --question 1 --choice N" in text
     assert '<form class="answering"' not in page
     assert 'href="/process/triage.1/fd/1"' in page
     assert '<b class="asked" data-asked="1">' in page
