@@ -11,18 +11,18 @@ import itertools
 import pytest
 
 LAST_BEGINS_AT = {
-    **dict.fromkeys(("with_workers", "chaos", "on_cluster"), 0.6),
-    **dict.fromkeys(("acceptance", "on_redis"), 0.85),
+    **dict.fromkeys(("tests/with_workers", "tests/chaos", "tests/on_cluster"), 0.6),
+    **dict.fromkeys(("tests/acceptance", "tests/on_redis"), 0.85),
 }
 """The part of the whole before the last file of a folder: one whose tests wait for long is not left alone."""
 
 
 @pytest.hookimpl(trylast=True)  # of the tests that are left
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folders: dict[str, list[list[pytest.Item]]] = {}
-    for path, tests in itertools.groupby(items, lambda item: item.path):
-        folder = path.relative_to(config.rootpath / "tests").parts[0]
-        folders.setdefault(folder, []).append(list(tests))
+    for _, tests in itertools.groupby(items, lambda item: item.path):
+        file = list(tests)
+        folders.setdefault("/".join(file[0].nodeid.split("/")[:2]), []).append(file)
     placed = []
     for folder, files in folders.items():
         span = LAST_BEGINS_AT.get(folder, 1.0) / sum(map(len, files))
