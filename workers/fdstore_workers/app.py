@@ -34,6 +34,7 @@ from celery.concurrency import thread
 from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.worker.consumer import consumer
 from kombu.connection import Connection
+from kombu.transport import redis as redis_transport
 
 from fdstore.agents.runtime.broker_url import find_broker
 from fdstore.agents.runtime.queue import TASK, celery_app
@@ -80,6 +81,13 @@ class _OnceAMinute(logging.Filter):
 
 
 _of_connections = _OnceAMinute()
+
+
+def _as_news(record: logging.LogRecord) -> bool:
+    """Log this as news: of a connection that kombu replaces since no reply came. If there is no other, the
+    worker warns of that."""
+    record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+    return True
 
 
 def _leave_alone(pool: Any, pid: int, number: int | None = None) -> None:
@@ -140,6 +148,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     """
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
     logging.getLogger(consumer.__name__).addFilter(_of_connections)
+    logging.getLogger(redis_transport.__name__).addFilter(_as_news)
     # Celery's words of a shutdown and of root name kinds and options that our workers do not have
     celery_program.safe_say = lambda *_, **__: None
     warnings.filterwarnings("ignore", category=SecurityWarning)
