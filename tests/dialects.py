@@ -51,7 +51,8 @@ every_dialect = pytest.mark.parametrize(
 )
 """Runs a test, or those of a module as its `pytestmark`, with each API."""
 
-every_openai = pytest.mark.parametrize("dialect", _OTHERS, indirect=True)
+_OF_OPENAI = [name for name in DIALECTS if "openai" in PROVIDERS[name].packages]
+every_openai = pytest.mark.parametrize("dialect", _OF_OPENAI, indirect=True)
 
 
 class _Current:

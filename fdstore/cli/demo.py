@@ -27,7 +27,7 @@ from fdstore.cli.control import load_runner
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.session import CliSession, verb
 from fdstore.errors import FDStoreError
-from fdstore.model.providers import PROVIDERS
+from fdstore.model.providers import PROVIDERS, SPEAKERS
 from fdstore.setup.optional_packages import is_installed, require
 from fdstore.setup.settings import DEMO_PREFIX
 from fdstore.text.quantities import format_count, format_size
@@ -53,7 +53,7 @@ COUNT_EVERY_S = 0.02
 @click.option("--live", is_flag=True, help="Ask a real model (needs ANTHROPIC_API_KEY).")
 @click.option(
     "--provider",
-    type=click.Choice(["anthropic", "openai", "openai-responses"]),
+    type=click.Choice(list(SPEAKERS.values())),
     default="anthropic",
     show_default=True,
     help="The API that the scripted model is asked by.",
@@ -157,7 +157,8 @@ def _play(
     from fdstore.agents.runtime.run_process import run_process
 
     def model(_: ModelServer) -> Model:
-        return open_class(provider)(api_key=environment.get(row.keys[0]), base_url=environment.get(row.url))
+        key = next(map(environment.get, row.keys), None)
+        return open_class(provider)(api_key=key, base_url=environment.get(row.url))
 
     programs = resources.files("fdstore.demo") / "programs"
     with resources.as_file(programs / program) as path:

@@ -194,7 +194,7 @@ class ScriptedModel:
         if call.path == COUNT_TOKENS:
             check_count(raw)
             return wire.document({"input_tokens": wire.tokens(len(call.body))})
-        if raw.get("thread") is not None:
+        if dialect is MESSAGES and raw.get("thread") is not None:
             details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
             message = "the scripted model keeps no threads; use thread=False"
             return dialect.refused(400, message, request_id, details)

@@ -16,6 +16,7 @@ from fdstore.agents.loop.models.providers import access_here, missing, open_mode
 from fdstore.model.model_servers import AllowedServer, ModelAccess, ModelServer
 from fdstore.model.providers import PROVIDERS
 from fdstore.testing import ScriptedModel, say
+from tests.dialects import DIALECTS
 from tests.recording_server import RecordingServer, recording
 from tests.unit.agents.loop.model_client import ClientUnderTest
 
@@ -49,7 +50,7 @@ def ask(server: ModelServer, environ: dict[str, str] | None = None) -> str:
         model.close()
 
 
-EACH = pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-responses"])
+EACH = pytest.mark.parametrize("provider", DIALECTS)
 
 
 @EACH

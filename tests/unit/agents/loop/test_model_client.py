@@ -13,6 +13,7 @@ import pytest
 from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.models.base import DeferralRefused, ModelFailed, PromptTooLong
 from fdstore.agents.loop.models.tries import REQUESTS_PER_CLIENT
+from fdstore.model.providers import KEY_VARIABLES
 from fdstore.testing import Request, ScriptedModel, Turn, Usage, call, cut, fail, say, slow, think, turn
 from tests.dialects import DialectUnderTest, every_dialect
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
@@ -272,7 +273,7 @@ def test_a_wrong_api_key_is_not_retried(dialect: DialectUnderTest) -> None:
 def test_a_missing_api_key_is_named_in_the_error(
     dialect: DialectUnderTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "OPENAI_API_KEY"):
+    for name in (*KEY_VARIABLES, "ANTHROPIC_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
 
