@@ -25,7 +25,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     api       its short name: providers with the same one are spoken to alike, see `SPEAKERS`
     client    the class of its client, as "module:class" in `CLIENTS`
     packages  what the client imports, as `import` names it, and the `extra` that brings it
-    keys      variables that the SDK reads its key from: one is enough; none if there is no key
+    keys      variables that the SDK reads its key from: one is enough. Empty if the API needs no key
     url       the variable that the SDK reads the URL of the server from, and `own_url` that without it; ""
               where the URL has the region or another name in it
     needs     further variables that the SDK needs, of each group one. The first group is needed in any case

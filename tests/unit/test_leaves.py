@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.thorough import thorough
-
 ROOT = Path(__file__).parents[2]
 SHARED = {"__init__", "process_name", "thread_tools"}
 USED_BY_CODE = {"__init__", "pipe", "run_python", "spawn"}
@@ -62,9 +60,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.thorough("`make lint` checks who may import whom")
-@pytest.mark.parametrize(
-    "leaf", [LEAVES[-1], *thorough("each other leaf is taken away in the same way", *LEAVES[:-1])]
-)
+@pytest.mark.parametrize("leaf", LEAVES)
 def test_the_rest_is_imported_without_a_leaf(leaf: str, copy: Path) -> None:
     file = copy / "fdstore" / leaf
     content = file.read_bytes()

@@ -186,7 +186,7 @@ def wait_for_valid_message(server: PrivateServer, ledger: Ledger, worker: Worker
 
 
 @pytest.mark.thorough("hundreds of messages")
-@pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
 def test_hundreds_of_hostile_messages_in_any_order_do_not_end_the_worker(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str
 ) -> None:

@@ -83,9 +83,9 @@ class _OnceAMinute(logging.Filter):
 _of_connections = _OnceAMinute()
 
 
-def _as_news(record: logging.LogRecord) -> bool:
-    """Log this as news: of a connection that kombu replaces since no reply came. If there is no other, the
-    worker warns of that."""
+def _lower_to_info(record: logging.LogRecord) -> bool:
+    """Lower a warning of kombu to INFO: it replaces a connection without a reply. If it cannot connect again,
+    the worker logs a warning itself."""
     record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
     return True
 
@@ -148,7 +148,7 @@ def start_worker(app: Any, concurrency: int, pool: Literal["threads", "prefork"]
     """
     signals.setup_logging.connect(log_to_stderr, dispatch_uid="fdstore")
     logging.getLogger(consumer.__name__).addFilter(_of_connections)
-    logging.getLogger(redis_transport.__name__).addFilter(_as_news)
+    logging.getLogger(redis_transport.__name__).addFilter(_lower_to_info)
     # Celery's words of a shutdown and of root name kinds and options that our workers do not have
     celery_program.safe_say = lambda *_, **__: None
     warnings.filterwarnings("ignore", category=SecurityWarning)

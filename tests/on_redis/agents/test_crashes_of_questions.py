@@ -24,7 +24,6 @@ from fdstore.testing import Reply, Request, call, say, turn
 from tests.on_redis.running_agents import Agents, Crashed, CrashingStore, ran, running, tool
 from tests.round_trips import killed_after
 from tests.stored_keys import Stored, check_keys
-from tests.thorough import thorough
 
 Execute = Callable[..., Any]
 
@@ -158,7 +157,7 @@ def check_every_crash(agents: Agents, execute: Execute, lives: Lives) -> tuple[d
 
 
 @pytest.mark.thorough("a fault at every request")
-@pytest.mark.parametrize("on_timeout", ["deny", *thorough("the other end", "fail")])
+@pytest.mark.parametrize("on_timeout", ["deny", "fail"])
 @pytest.mark.parametrize("asks", ["calls", "code"])
 def test_what_follows_the_time_of_a_question_is_the_same_wherever_a_worker_dies(
     store: Store, execute: Execute, tmp_path: Path, on_timeout: Any, asks: str

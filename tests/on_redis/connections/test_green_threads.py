@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.children import Child
-from tests.thorough import thorough
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.thorough("a new interpreter")
-@pytest.mark.parametrize("kind", ["gevent", *thorough("the other package", "eventlet")])
+@pytest.mark.parametrize("kind", ["gevent", "eventlet"])
 def test_green_threads_read_their_own_texts_and_time_out_on_a_silent_server(
     redis_url: str, tmp_path: Path, kind: str
 ) -> None:

@@ -16,7 +16,6 @@ from fdstore.store.processes import people
 from fdstore.testing import Reply, Request, call, say
 from tests.on_redis.running_agents import READER, Agents, Crashed, CrashingStore, ran, running, tool
 from tests.stored_keys import Stored, check_keys
-from tests.thorough import thorough
 
 Execute = Callable[..., Any]
 EVERYTHING = PeopleSection(ask=True, approve=("echo", "spawn"))
@@ -182,7 +181,7 @@ print(first, both, r.answer, last)
 
 
 @pytest.mark.thorough("a fault at every request")
-@pytest.mark.parametrize("step", [7, *thorough("more of the requests", 2)])
+@pytest.mark.parametrize("step", [7, 2])
 def test_a_program_that_dies_at_any_request_runs_what_was_approved_once_and_what_was_denied_never(
     store: Store, redis_url: str, execute: Execute, tmp_path: Path, step: int
 ) -> None:

@@ -16,7 +16,6 @@ from fdstore.programs.interpreter.failures import FailedCode, _explain, _lines_o
 from fdstore.programs.interpreter.rewrite import rewrite
 from fdstore.programs.python_call import MAX_CODE_BYTES, check_size
 from fdstore.text.similar_names import similar_names
-from tests.thorough import thorough
 from tests.unit.programs.interpreter.host import failure, value
 
 CATALOGUE = Catalogue(read_tools("docs", [{"name": "find", "inputSchema": {"type": "object"}}], ("*",)))
@@ -60,8 +59,6 @@ HOSTILE = {
     "names of servers": lambda size: "f(docs,docs=docs);" * (size // 18),
 }
 
-SOME = list(HOSTILE)[::3]
-
 
 def read_all(code: str) -> None:
     """Do all that the host does with code beside feeding it."""
@@ -87,9 +84,7 @@ def processor_s(work: Callable[[], object], enough: float = 0.0) -> float:
 
 
 @pytest.mark.thorough("a bound of time")
-@pytest.mark.parametrize(
-    "name", [*SOME, *thorough("other shapes", *(name for name in HOSTILE if name not in SOME))]
-)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_eight_times_the_code_takes_the_host_no_more_than_eight_times_as_long(name: str) -> None:
     small, large = HOSTILE[name](MAX_CODE_BYTES // 8), HOSTILE[name](MAX_CODE_BYTES)
 
