@@ -36,6 +36,7 @@ pytest.register_assert_rewrite(
     "tests.unit.rendering",
 )
 
+import tests.parsing  # noqa: E402
 import tests.properties  # noqa: E402, F401
 from tests.dialects import DialectUnderTest, speaking  # noqa: E402
 from tests.order import pytest_collection_modifyitems  # noqa: E402, F401
