@@ -51,7 +51,7 @@ from fdstore.wire.script_constants import MAX_DOUBLINGS, MAX_LOSSES_KEPT
 from fdstore_workers import health, supervisor
 from fdstore_workers.pipeline import poll_loop
 from fdstore_workers.pipeline.command_limits import CommandLimits
-from reference import ends, markdown, metrics
+from reference import ends, markdown, metrics, providers
 
 PYTHON = PythonSection()
 
@@ -233,8 +233,11 @@ STATEMENTS: dict[str, str] = {name: spaced(number) for name, number in NUMBERS.i
     "limits_of_trees": limits_of_trees(),
     "metrics": metrics.served(),
     "metrics_of_opentelemetry": metrics.sent(),
+    "model_exports": providers.exports(),
+    "model_variables": providers.variables(),
     "pipeline_ends": ends.pipeline_ends(),
     "reading_tools": reading_tools(),
+    "scripted_variables": providers.scripted(),
     "stream_reasons": ends.stream_reasons(),
     "worker_lost": ends.worker_lost()[0],
     "worker_lost_outputs": ends.worker_lost()[1],

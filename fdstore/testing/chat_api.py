@@ -148,7 +148,7 @@ def _failing(fail: Fail, request_id: str) -> bytes:
     return data_event(error_body(fail.type, fail.message, request_id))
 
 
-CHAT = Dialect(
+DIALECT = Dialect(
     path="/v1/chat/completions",
     below="/v1",
     read=read_chat,

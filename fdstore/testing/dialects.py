@@ -67,6 +67,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     events    its events as they are sent, for the body of a request and with quirks
     error     the body of an error, by type, message and the id of the request
     failing   the event of an error in the middle of an answer
+    tells_caches  whether an answer tells which tokens came from a cache
     """
 
     path: str
@@ -78,6 +79,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     events: Callable[[Json, Json, Collection[Quirk]], Iterator[bytes]]
     error: Callable[[str, str, str], Json]
     failing: Callable[[Fail, str], bytes]
+    tells_caches: bool = True
+
+    @property
+    def types_errors(self) -> bool:
+        """Whether errors of the API have a type."""
+        return isinstance(self.error("type", "message", "id")["error"], dict)
 
     def failed(self, fail: Fail, request_id: str, details: Json | None = None) -> HttpAnswer:
         """Return an error in the API's format."""

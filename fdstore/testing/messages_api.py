@@ -105,7 +105,7 @@ def _start_and_deltas(block: Json) -> tuple[Json, list[Json]]:
     return block, []
 
 
-MESSAGES = Dialect(
+DIALECT = Dialect(
     path="/v1/messages",
     read=read_request,
     check=check_creation,

@@ -127,7 +127,7 @@ def _failing(fail: Fail, request_id: str) -> bytes:
     return named_event({"type": "error", "code": fail.type, "message": fail.message, "param": None})
 
 
-RESPONSES = Dialect(
+DIALECT = Dialect(
     path="/v1/responses",
     below="/v1",
     read=read_responses,

@@ -14,6 +14,7 @@ import itertools
 import secrets
 import threading
 from collections.abc import Collection
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,19 +22,19 @@ import msgspec
 
 from fdstore.model.providers import PROVIDERS, SPEAKERS
 from fdstore.testing import wire
-from fdstore.testing.chat_api import CHAT
 from fdstore.testing.connection import POLL_SECONDS, HttpRequest, Listener
 from fdstore.testing.dialects import Dialect, Quirk, Sending
-from fdstore.testing.messages_api import MESSAGES
 from fdstore.testing.replies import Fail, Held, Json, Reply, Slow, Turn
 from fdstore.testing.requests import Request
-from fdstore.testing.responses_api import RESPONSES
 from fdstore.testing.rules import Feature, RequestRefused, check_calls, check_count, check_features
 from fdstore.testing.script import Script, ScriptPosition, ScriptState
 from fdstore.testing.wire import HttpAnswer
 
-DIALECTS = {"messages": MESSAGES, "chat": CHAT, "responses": RESPONSES}
-"""By the names of their APIs, as the table of providers has them."""
+DIALECTS: dict[str, Dialect] = {api: import_module(f"fdstore.testing.{api}_api").DIALECT for api in SPEAKERS}
+"""By the names of their APIs, as the table of providers has them: each is a module, `NAME_api`."""
+MESSAGES = DIALECTS["messages"]
+_KEYLESS = frozenset(DIALECTS[api].path for api, name in SPEAKERS.items() if not PROVIDERS[name].keys)
+"""Paths of the APIs that want no key. One that is sent must be right nevertheless."""
 _BY_PATH = {each.path: each for each in DIALECTS.values()}
 COUNT_TOKENS = "/v1/messages/count_tokens"
 
@@ -182,9 +183,9 @@ class ScriptedModel:
                 404, f"the scripted model has no {call.method} {call.path[:200]}", request_id
             )
         # x-api-key is sent by curl and the SDK of Anthropic, a bearer token by other clients.
-        if self.api_key != call.headers.get("x-api-key") and (
-            f"Bearer {self.api_key}" != call.headers.get("authorization")
-        ):
+        sent, token = call.headers.get("x-api-key"), call.headers.get("authorization")
+        is_open = call.path in _KEYLESS and sent is None and token is None
+        if not is_open and self.api_key != sent and f"Bearer {self.api_key}" != token:
             return dialect.refused(401, "invalid API key", request_id)
         if len(call.body) > MAX_REQUEST_BYTES:
             return dialect.refused(413, f"the request exceeds {MAX_REQUEST_BYTES} bytes", request_id)

@@ -14,7 +14,7 @@ from fdstore.client import Store
 from fdstore.store.processes.process_records import record
 from fdstore.testing import Request, Usage, call, fail, say, turn
 from fdstore.tools.clearing import ClearingConfig
-from tests.dialects import every_dialect
+from tests.dialects import every_dialect, every_dialect_that_tells_caches
 from tests.on_redis.running_agents import SMALL, Play, tool
 
 WORK = [
@@ -145,6 +145,16 @@ def test_the_tokens_of_an_agent_are_in_its_record(cached: Play, store: Store) ->
 
     found = store.run(record("fdstore", "solo"))
     assert (found.input_tokens, found.output_tokens, found.tokens) == (905 + 906, 15, 905 + 906 + 15)
+
+
+@every_dialect_that_tells_caches
+def test_the_tokens_of_caches_are_in_the_record_of_an_agent(cached: Play, store: Store) -> None:
+    first = Usage(input_tokens=5, cache_creation_input_tokens=900)
+    second = Usage(input_tokens=6, cache_read_input_tokens=900)
+
+    cached([turn(call("echo", words="a"), usage=first), turn(say("Done."), usage=second)])
+
+    found = store.run(record("fdstore", "solo"))
     assert (found.cache_read_tokens, found.cache_write_tokens) == (900, 900)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import fdstore.testing
 from fdstore.testing import Usage, call, say, think, turn
 from fdstore.testing.dialects import Sending
-from fdstore.testing.messages_api import MESSAGES
+from fdstore.testing.messages_api import DIALECT
 from tests.unit.testing.sdk_client import HELLO, READ_FD, created, event_names, playing, streamed
 
 CALLED: Any = {
@@ -132,9 +132,9 @@ def test_a_stream_has_the_events_of_the_api_in_their_order() -> None:
 @given(st.text(), st.dictionaries(st.text(), st.text() | st.integers(-(2**53), 2**53) | st.none()))
 def test_deltas_join_to_the_original_text_and_arguments(text: str, arguments: dict[str, Any]) -> None:
     said = turn(say(text), call("f", arguments))
-    finished = MESSAGES.finish(said, Sending(id="msg", model="m", call_ids=iter(["toolu"]), input_tokens=1))
+    finished = DIALECT.finish(said, Sending(id="msg", model="m", call_ids=iter(["toolu"]), input_tokens=1))
 
-    sent = MESSAGES.whole(finished, {"stream": True}, ())
+    sent = DIALECT.whole(finished, {"stream": True}, ())
     events = [json.loads(piece.split(b"data: ", 1)[1]) for piece in sent.pieces]
 
     deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]

@@ -55,13 +55,13 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
     """The errors of one SDK.
 
     root, api, status, connection  its classes of all errors, of those of the API, of those with a status, of
-                                   those that wrap one of the HTTP library
+                                   those that wrap one of the HTTP library; () if none do
     """
 
     root: type[Exception]
     api: type[Exception]
     status: type[Exception]
-    connection: type[Exception]
+    connection: type[Exception] | tuple[()] = ()
 
     @property
     def caught(self) -> tuple[type[Exception], ...]:

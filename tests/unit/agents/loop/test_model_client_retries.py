@@ -16,7 +16,7 @@ from fdstore.agents.loop.models.anthropic import AnthropicModel
 from fdstore.agents.loop.models.base import ModelFailed
 from fdstore.agents.loop.models.tries import LONGEST_PAUSE_S, READABLE_TRIES
 from fdstore.testing import ScriptedModel, Usage, call, cut, fail, garbled, say, turn
-from tests.dialects import every_dialect
+from tests.dialects import every_dialect, every_dialect_that_types_errors
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 
 
@@ -25,7 +25,6 @@ from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, ope
     "failure",
     [
         *(fail(status) for status in (408, 409, 429, 500, 502, 503, 504, 529)),
-        fail(400, type="overloaded_error"),
         fail(400, should_retry=True),
         cut(say("Never whole."), after_events=0),
         cut(say("Never whole."), after_events=4),
@@ -40,6 +39,14 @@ def test_a_transient_failure_is_retried(failure: Any) -> None:
 
     assert answer.text == "Back again."
     assert len(scripted.requests) == 3
+
+
+@every_dialect_that_types_errors
+def test_a_failure_whose_type_is_that_of_an_overload_is_retried_whatever_its_status() -> None:
+    script = [fail(400, type="overloaded_error"), say("Back again.")]
+
+    with ScriptedModel(script) as scripted, open_client(scripted) as client:
+        assert client.query().text == "Back again."
 
 
 @every_dialect
@@ -201,14 +208,15 @@ def test_an_answer_with_a_call_that_is_not_json_is_retried(arguments: str) -> No
 @pytest.mark.parametrize("arguments", MALFORMED, ids=lambda arguments: arguments[:16])
 def test_a_call_that_is_never_json_is_kept_in_the_form_that_the_api_accepts(arguments: str) -> None:
     usage = Usage(input_tokens=10, output_tokens=1)
-    said = turn(say("I add."), garbled("add", arguments, id="toolu_1"), usage=usage)
+    said = turn(say("I add."), garbled("add", arguments), usage=usage)
 
     with (
         ScriptedModel([said] * READABLE_TRIES + [say("Done.")]) as scripted,
         open_client(scripted) as client,
     ):
         answer = client.query(tools=[ADD])
-        result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": True}
+        [called] = answer.calls
+        result = {"type": "tool_result", "tool_use_id": called["id"], "content": "no", "is_error": True}
         back = [
             *HELLO,
             {"role": "assistant", "content": answer.content},
@@ -217,8 +225,8 @@ def test_a_call_that_is_never_json_is_kept_in_the_form_that_the_api_accepts(argu
         assert client.query(messages=back, tools=[ADD]).text == "Done."
 
     assert len(scripted.requests) == READABLE_TRIES + 1
-    assert list(answer.malformed) == ["toolu_1"]
-    assert answer.calls[0]["input"] == {"INVALID_JSON": arguments[:2000]}
+    assert list(answer.malformed) == [called["id"]]
+    assert called["input"] == {"INVALID_JSON": arguments[:2000]}
     assert (answer.input_tokens, answer.output_tokens) == (10 * READABLE_TRIES, READABLE_TRIES)
     assert decode_entry(encode_entry(answer).encode()) == answer
 
