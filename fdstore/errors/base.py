@@ -133,7 +133,8 @@ class NotFound(FDStoreError):
         elif self.not_of is not None:
             missing = f"{self.what} was given by another process, not by {self.not_of}, which cannot read it"
         if not self.known:
-            return f"{missing}; nothing exists here yet"
+            is_all = self.what.startswith(("fd:", "name:", "process ", "tree "))
+            return f"{missing}; nothing exists here yet" if is_all else missing
         shown = self.known[:SHOWN_IDS]
         while len(shown) > 1 and sum(map(len, shown)) + 2 * len(shown) > SHOWN_ID_CHARS:
             shown = shown[:-1]

@@ -21,8 +21,8 @@ import msgspec
 
 from fdstore.elements.facts import ResultFacts
 from fdstore.elements.render import person_answer
-from fdstore.errors import NobodyAnswered, NotFound
-from fdstore.model.people import PersonAnswer, Question
+from fdstore.errors import DamagedRecord, NobodyAnswered, NotFound
+from fdstore.model.people import PersonAnswer, Question, QuestionKind
 from fdstore.results.context import Context, Passed
 from fdstore.results.json_text import json_text
 from fdstore.results.tool_outcome import Started, ToolOutcome, ToolResult, tool_result
@@ -81,16 +81,20 @@ def ask_question(
             timeout_s=section.timeout_s,
         )
         asked = yield from questions.ask(context.handle, slot, question)
-    return _settled(context, asked)
+    return _settled(context, asked, "question", slot)
 
 
-def _settled(context: Context, asked: Asked) -> Settled | Started:
-    """Return a question with its answer, or what its call waits for."""
+def _settled(context: Context, asked: Asked, kind: QuestionKind, call: str) -> Settled | Started:
+    """Return a question with its answer, or what its call waits for. Raises `DamagedRecord` for a question
+    that is of another call: an answer counts for the call that a person was shown."""
     seconds = context.people.timeout_s
     if asked.answer is None:
         tracing.question(asked.number)
         return Started((), asked.until, seconds, resumes=True, questions=(asked.number,))
-    answer = asked.answer
+    answer, question = asked.answer, asked.question
+    if question is None or (question.kind, question.call) != (kind, call):
+        what = f"question {asked.number} of process {context.handle.id}"
+        raise DamagedRecord(what, "another call asked it")
     waited_s = max(0.0, answer.at_ms / 1000 - (asked.until - seconds))
     tracing.question(asked.number, how=answer.how, door=answer.door, waited_s=round(waited_s, 3))
     if asked.answer.how == "timeout" and context.people.on_timeout == "fail":
@@ -156,7 +160,7 @@ def approve(
     if context.approve is not None:
         return (yield from _ask_function(context, tool, (yield from freeze).arguments, slot or "", in_code))
     assert slot is not None, "a call of an agent has an id"
-    section, digest = context.people, _digest(schema)
+    section, digest, call = context.people, _digest(schema), slot.removesuffix(APPROVAL)
     asked = None
     if not context.is_new_call:
         asked = yield from questions.look(context.handle, slot, section.timeout_s)
@@ -167,20 +171,20 @@ def approve(
             tool=tool,
             arguments=questions.write_arguments(frozen.arguments),
             in_code=in_code,
-            call=slot.removesuffix(APPROVAL),
+            call=call,
             on_timeout=section.on_timeout,
             timeout_s=section.timeout_s,
             schema=digest,
             contents=(yield from _contents(context, frozen.fds)),
         )
         asked = yield from questions.ask(context.handle, slot, question)
-    settled = _settled(context, asked)
+    settled = _settled(context, asked, "approval", call)
     if isinstance(settled, Started):
         return settled
-    number, answer = settled.number, settled.answer
+    number, answer, stored = settled.number, settled.answer, asked.question
     if not answer.approved:
         return _denied(context, tool, number, answer)
-    stored = yield from questions.stored_question(context.handle, number)
+    assert stored is not None
     if stored.tool != tool or stored.schema != digest:
         problem = f"{tool} has changed since a person approved this call, so it was not run; make it again"
     else:

@@ -8,7 +8,8 @@
 --   record     the question (JSON), '' to only look for it
 --   timeout_s  seconds until its time is over
 --   most_open  how many open questions a process may have
--- ->    ok number answer|'' until | ok '' (there is none yet) | full | gone | fenced why
+-- ->    ok number until | ok number until answer record | ok '' (there is none yet) | lost number | full | gone
+--       fenced why
 local refused = refusal(process, attempt)
 if refused then
   return refused
@@ -29,10 +30,13 @@ if not number then
   redis.call('HSET', questions, 'next', string.format('%.0f', tonumber(number) + 1),
     'call/' .. call, number, number, record, number .. '/asked', stamp(now), number .. '/until', stamp(now + timeout_s),
     'open', listed and listed ~= '' and listed .. ' ' .. number or number)
-  return { 'ok', number, '', stamp(now + timeout_s) }
+  return { 'ok', number, stamp(now + timeout_s) }
 end
-local found, until_ = unpack(redis.call('HMGET', questions, number .. '/answer', number .. '/until'))
-local left = (tonumber(until_) or 0) - now
+local asked, found, until_ = unpack(redis.call('HMGET', questions, number, number .. '/answer', number .. '/until'))
+if not asked or not tonumber(until_) then
+  return { 'lost', number } -- what is settled is final, so nothing is settled that cannot be read
+end
+local left = tonumber(until_) - now
 if left > timeout_s then -- the clock was set back: its time begins again
   left = timeout_s
   redis.call('HSET', questions, number .. '/until', stamp(now + left))
@@ -40,4 +44,7 @@ end
 if not found and left <= 0 then
   found = settle_question(tree, process_id, questions, number, stamped('{"how":"timeout"}', milliseconds_now()))
 end
-return { 'ok', number, found or '', stamp(now + left) }
+if found then
+  return { 'ok', number, stamp(now + left), found, asked }
+end
+return { 'ok', number, stamp(now + left) }

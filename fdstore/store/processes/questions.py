@@ -25,7 +25,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, TooLarge
+from fdstore.errors import DamagedRecord, InvalidArgument, TooLarge
 from fdstore.model.people import (
     MAX_CHOICE_CHARS,
     MAX_CHOICES,
@@ -37,7 +37,7 @@ from fdstore.model.people import (
 from fdstore.store.clock import seconds_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.process_handle import ProcessHandle
-from fdstore.store.record_format import decode_moment, decode_ordinal, decode_record, decoding
+from fdstore.store.record_format import decode_moment, decode_ordinal, decode_record, decoding, show_bytes
 from fdstore.text.paging import encode
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script
@@ -67,12 +67,13 @@ class StoredQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class Asked(NamedTuple):
-    """A question that was asked: its number, its answer (None while there is none), and until when it takes
-    one, by Redis."""
+    """A question that was asked: its number, until when it takes an answer, by Redis, and once there is one,
+    this and the question as it was asked."""
 
     number: int
-    answer: PersonAnswer | None
     until: float
+    answer: PersonAnswer | None = None
+    question: StoredQuestion | None = None
 
 
 def write_arguments(arguments: object) -> msgspec.Raw:
@@ -139,19 +140,38 @@ def _ask(handle: ProcessHandle, slot: str, record: bytes, timeout_s: float) -> O
     [reply] = yield [command]
     if reply[0] == b"full":
         raise InvalidArgument("", f"{MAX_OPEN} questions of this process are open; wait for their answers")
+    if reply[0] == b"lost":
+        problem = "is not there, or has no time at which its time is over"
+        raise DamagedRecord(_what(handle, show_bytes(reply[1])), problem)
     number, *rest = outcome(reply, handle.id)
     if not number:
         return None
-    what = f"the questions of process {handle.id}"
+    what = _what(handle, show_bytes(number))
     with decoding(what):
-        answer = decode_record(rest[0], PersonAnswer, what) if rest[0] else None
-        return Asked(decode_ordinal(number), answer, decode_moment(rest[1]))
+        asked = Asked(decode_ordinal(number), decode_moment(rest[0]))
+        if rest[1:]:
+            answer, question = (
+                decode_record(rest[1], PersonAnswer, what),
+                decode_record(rest[2], StoredQuestion, what),
+            )
+            _check_answer(question, answer)
+            asked = asked._replace(answer=answer, question=question)
+        return asked
 
 
-def stored_question(handle: ProcessHandle, number: int) -> Operation[StoredQuestion]:
-    """Return a question of the process as it was asked. Raises `DamagedRecord`."""
-    [found] = yield [("HGET", handle.keys.questions, str(number))]
-    return decode_record(found, StoredQuestion, f"question {number} of process {handle.id}")
+def _what(handle: ProcessHandle, number: str) -> str:
+    return f"question {number} of process {handle.id}"
+
+
+def _check_answer(question: StoredQuestion, answer: PersonAnswer) -> None:
+    """Raise `ValueError` for an answer that nobody can have given to the question."""
+    if not answer.at_ms:
+        raise ValueError("its answer has no time")
+    is_approval = question.kind == "approval"
+    if answer.how == "answer" and (answer.approved is None) is is_approval:
+        raise ValueError("its answer is that of another kind of question")
+    if answer.how == "answer" and not is_approval and not answer.text:
+        raise ValueError("its answer is empty")
 
 
 def any_settled(handle: ProcessHandle, numbers: Sequence[int]) -> Operation[bool]:

@@ -521,3 +521,26 @@ def test_an_answer_after_a_crash_of_worker_and_redis_is_the_same(tmp_path: Path)
         assert ran == ["deploy"]
         assert [each.is_error for each in agents.results()] == [False, False]
         assert agents.record().state == "exited"
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_an_answer_counts_for_the_call_that_a_person_was_shown(
+    agents_of: AgentsOf, store: Store, execute: Execute, number: str
+) -> None:
+    calls = [QUESTION, call("echo", words="one", id="toolu_1"), call("echo", words="two", id="toolu_2")]
+    agents = agents_of([turn(*calls), say("Done.")])
+    launch(agents, PeopleSection(ask=True, approve=("echo",)))
+    agents.attempt("solo")
+    asked = [(each.number, each.call) for each in store.questions()]
+    for of_question, given in ((1, {"text": "red"}), (2, {"approve": True})):
+        store.answer("solo", question=of_question, by="ann", **given)
+
+    execute("HSET", "fdstore:{solo}:solo:questions", "call/turn1:toolu_2/approval", number)
+    agents.attempt("solo")
+    execute("HSET", "fdstore:{solo}:solo:questions", "call/turn1:toolu_2/approval", "3")
+
+    assert asked == [(1, "turn1:toolu_ask"), (2, "turn1:toolu_1"), (3, "turn1:toolu_2")]
+    assert ran.count("two") == 0
+    assert ran.count("one") <= 1
+    assert result(agents).is_error
+    assert "another call asked it; the record is damaged" in result(agents).content

@@ -108,6 +108,20 @@ def test_the_first_answer_stays(store: Store, agent: ProcessHandle) -> None:
     assert again.answer.text == "red"
 
 
+def test_a_second_answer_without_a_number_is_a_conflict_too(store: Store, agent: ProcessHandle) -> None:
+    with pytest.raises(NotFound, match=r"^a question of process triage\.1 to a person does not exist$"):
+        store.run(answering("blue"))
+    ask(store, agent, "turn1:a")
+    ask(store, agent, "turn1:b")
+    store.run(answering("red", 2))
+    store.answer("triage.1", text="blue", by="ann")
+
+    with pytest.raises(
+        QuestionClosed, match=r"question 2 of triage\.1 takes no answer: .* answered it already"
+    ):
+        store.run(answering("green"))
+
+
 def test_of_two_answers_at_once_one_is_taken(store: Store, agent: ProcessHandle) -> None:
     for number in range(1, 21):
         ask(store, agent, f"turn{number}:a")
@@ -360,6 +374,35 @@ def test_a_process_has_a_bounded_number_of_open_questions(store: Store, agent: P
     assert ask(store, agent, "turn1:0") == 1
     store.answer("triage.1", "red", question=1)
     assert ask(store, agent, "turn1:more") == questions.MAX_OPEN + 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("HSET", "1/answer", ""),
+        ("HSET", "1/answer", "{}"),
+        ("HSET", "1/answer", '{"at_ms":5}'),
+        ("HSET", "1/answer", '{"at_ms":5,"approved":true}'),
+        ("HSET", "1/until", "soon"),
+        ("HSET", "call/turn1:a", "99"),
+        ("HDEL", "1/until"),
+        ("HDEL", "1"),
+    ],
+    ids=" ".join,
+)
+def test_a_damaged_answer_is_no_answer_and_settles_nothing(
+    store: Store, agent: ProcessHandle, execute: Execute, damage: tuple[str, ...]
+) -> None:
+    ask(store, agent)
+    verb, *fields = damage
+    execute(verb, agent.keys.questions, *fields)
+    before = execute("HGETALL", agent.keys.questions)
+
+    with pytest.raises(DamagedRecord, match="question .* of process triage.1"):
+        store.run(questions.look(agent, "turn1:a", DAY_S))
+
+    assert execute("HGETALL", agent.keys.questions) == before
+    execute("DEL", agent.keys.questions, agent.keys.tree.questions)
 
 
 @pytest.mark.parametrize(
