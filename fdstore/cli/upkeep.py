@@ -13,6 +13,7 @@ from fdstore.text.quantities import format_count, moment
 
 if TYPE_CHECKING:
     from fdstore.client import Store
+    from fdstore.model.records import Unreadable
     from fdstore.store.doctor.audit import Damage
     from fdstore.store.keys import TreeKeys
     from fdstore.store.trees.collect_trees import Collected
@@ -43,7 +44,7 @@ def gc(session: CliSession, dry_run: bool) -> None:
                 found.append(_collected(store, tree, dry_run))
             except SKIPPABLE as error:
                 damaged.append(unreadable(error))
-        objects = _objects(store, dry_run)
+        objects = _objects(store, dry_run, damaged)
     if session.as_json:
         output.documents(found)
         if objects:
@@ -59,23 +60,27 @@ def gc(session: CliSession, dry_run: bool) -> None:
     output.report_unreadable(damaged, as_json=session.as_json)
 
 
-def _objects(store: Store, dry_run: bool) -> int:
-    """Delete objects that no content needs, or only look for those. Return how many. Raises
-    `ObjectStoreUnavailable`."""
+def _objects(store: Store, dry_run: bool, damaged: list[Unreadable]) -> int:
+    """Delete objects that no content needs, or only look for those. Return how many; lists that cannot be
+    read are added to `damaged`. Raises `ObjectStoreUnavailable`."""
+    from fdstore.errors import DamagedRecord
     from fdstore.store.cold.comparing import find_garbage, list_garbage
     from fdstore.store.cold.unneeded import count_due, delete_unneeded
     from fdstore.store.objects.settings import read_settings
+    from fdstore.store.record_format import unreadable
 
     settings = store.run(read_settings(store.prefix))
     if settings.url is None:
         return 0
     garbage = list(find_garbage(store))
     if dry_run:
-        return len(garbage) + store.run(count_due(store.prefix))
+        return len(garbage) + store.run(count_due(store.prefix, damaged))
     for each in garbage:
         store.run(list_garbage(each))
     deleted = delete_unneeded(store, settings.url)
-    if deleted.error is not None:
+    if isinstance(deleted.error, DamagedRecord):
+        damaged.append(unreadable(deleted.error))
+    elif deleted.error is not None:
         raise deleted.error
     return deleted.objects
 

@@ -18,12 +18,13 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from fdstore.errors import DamagedRecord, FDStoreError, ObjectStoreUnavailable
+from fdstore.model.records import Unreadable
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.objects import object_store
 from fdstore.store.objects.records import content_of, path_of
 from fdstore.store.outcomes import outcome
-from fdstore.store.record_format import decoding, show_bytes
+from fdstore.store.record_format import replies_or_damage, unreadable
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import script, text
@@ -69,25 +70,28 @@ def trees_with_objects(prefix: str) -> Operation[list[TreeKeys]]:
     return [TreeKeys(prefix, text(name)) for name in sorted(names) if is_root(name)]
 
 
-def due_objects(tree: TreeKeys) -> Operation[tuple[list[str], bool]]:
-    """Return the objects of a tree to delete now, and whether it has others. One round trip."""
+def due_objects(tree: TreeKeys) -> Operation[tuple[list[bytes], bool]]:
+    """Return the members of a tree's list whose objects are to be deleted now, as they are stored, and
+    whether it has others. One round trip."""
     [reply] = yield [script("cold_list")(tree=tree.record, most=AT_ONCE)]
     left, due = outcome(reply, tree.tree)
-    with decoding(tree.unneeded):
-        return [show_bytes(each) for each in due], left == b"1"
+    return due, left == b"1"
 
 
-def count_due(prefix: str) -> Operation[int]:
-    """Return how many objects of all trees are to be deleted now."""
+def count_due(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[int]:
+    """Return how many objects of all trees are to be deleted now. Lists that cannot be read are left out, and
+    added to `damaged`."""
     trees = yield from trees_with_objects(prefix)
     now_s = yield from redis_now()
-    if not trees:
-        return 0
-    due = yield [("ZRANGEBYSCORE", tree.unneeded, "-inf", f"{now_s:.6f}") for tree in trees]
-    return sum(map(len, due))
+    found = yield from replies_or_damage(
+        [("ZCOUNT", tree.unneeded, "-inf", f"{now_s:.6f}") for tree in trees]
+    )
+    if damaged is not None:
+        damaged += [unreadable(each) for each in found if isinstance(each, DamagedRecord)]
+    return sum(each for each in found if not isinstance(each, DamagedRecord))
 
 
-def take_off(tree: TreeKeys, deleted: list[str], *, has_others: bool) -> Operation[None]:
+def take_off(tree: TreeKeys, deleted: list[bytes], *, has_others: bool) -> Operation[None]:
     """Take objects off the list that were deleted, and the tree off its list if it has no others."""
     if deleted:
         yield [("ZREM", tree.unneeded, *deleted)]
@@ -120,8 +124,9 @@ def _delete_of(store: Runs, url: str, tree: TreeKeys, done: Deleted) -> None:
         deleted = []
         try:
             for where in due:
-                if content_of(tree, where) is not None:  # else nothing that this program wrote
-                    object_store.delete(url, path_of(tree, where))
+                name = where.decode("ascii", "replace")
+                if content_of(tree, name) is not None:  # else nothing that this program wrote
+                    object_store.delete(url, path_of(tree, name))
                 deleted.append(where)
         finally:
             done.objects += len(deleted)

@@ -109,6 +109,8 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     found += yield from _strays(tree, contents, seen)
     yield from _words(tree, found)
     yield from _questions(tree, seen.ended, found)
+    for key, count, read in ((tree.unneeded, "ZCARD", "ZRANGE"), (tree.wanted, "SCARD", "SMEMBERS")):
+        yield from _members(key, count, read, found)
     agents = [record for record in records.values() if record.kind != "asks"]
     live = sum(record.state not in ENDED for record in agents)
     cold = yield from _cold(tree, listed)

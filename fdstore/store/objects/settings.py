@@ -62,7 +62,10 @@ def parse_url(name: str, value: str) -> str:
     >>> parse_url("cold", "s3://logs/fdstore/")
     's3://logs/fdstore'
     """
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+    except ValueError as error:  # brackets that hold no IPv6 address, or no pair of them
+        raise InvalidArgument(name, f"{quoted(value)} is not a URL: {error}") from error
     problem = ""
     if parts.scheme not in SCHEMES:
         problem = f"{quoted(value)} is none of {', '.join(f'{each}://...' for each in SCHEMES)}"

@@ -64,6 +64,8 @@ WRONG: list[tuple[str, str, str]] = [
     ("cold", "file://relative/dir", "absolute"),
     ("cold", "file:///a/../b", "without . and .."),
     ("cold", "s3://", "bucket"),
+    ("cold", "file://[::1", "is not a URL"),
+    ("cold", "s3://a]b", "is not a URL"),
     ("cold_after", "soon", "not a time"),
     ("cold_min", "many", "number of bytes"),
     ("cold_mb_per_s", "0", "above 0"),

@@ -10,10 +10,13 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import NotFound, ObjectStoreUnavailable
+from fdstore.model.records import Unreadable
 from fdstore.store.cold import moving
 from fdstore.store.cold.comparing import find_garbage, list_garbage
 from fdstore.store.cold.moving import Moved, move_due
-from fdstore.store.cold.unneeded import delete_unneeded
+from fdstore.store.cold.unneeded import AT_ONCE, count_due, delete_unneeded
+from fdstore.store.doctor.audit import check_tree
+from fdstore.store.keys import TreeKeys
 from fdstore.store.objects import object_store
 from fdstore.store.trees import ceilings, collect_trees
 
@@ -222,3 +225,39 @@ def test_without_a_place_the_error_names_what_is_missing(
         proc.read("fd:1", start=2)
     assert caught.value.type == "store_unavailable"
     execute("HSET", "fdstore:limits", "cold", "file:///tmp")
+
+
+def test_members_that_are_no_objects_are_taken_off_the_list(
+    proc: Process, move_out: MoveOut, objects: Objects, execute: Any
+) -> None:
+    """Regression: the mover went on for ever, since it took off other names than those that are listed."""
+    proc.create(TEXT)
+    move_out()
+    odd = [f"triage-1-{'0' * 250}{number}" for number in range(AT_ONCE)]
+    odd += ["triage\x01-1-0123456789abcdef", "../../triage-1-0123456789abcdef", "ä-1-0123456789abcdef"]
+    for each in odd:
+        execute("ZADD", "fdstore:{triage}:cold:objects", 0, each)
+
+    move_out()
+    move_out()
+
+    assert execute("EXISTS", "fdstore:{triage}:cold:objects") == 0
+    assert len(objects()) == 1
+
+
+def test_a_list_that_cannot_be_read_hides_no_other(
+    proc: Process, move_out: MoveOut, cold_store: Store, execute: Any
+) -> None:
+    proc.create(TEXT)
+    other = cold_store.process("other")
+    other.create(TEXT)
+    move_out()
+    other.close("fd:1")
+    execute("SET", "fdstore:{triage}:cold:objects", "x")
+    damaged: list[Unreadable] = []
+
+    assert cold_store.run(count_due("fdstore", damaged)) == 1
+    assert [each.what for each in damaged] == ["the key fdstore:{triage}:cold:objects"]
+    [found] = cold_store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert found.key == "fdstore:{triage}:cold:objects"
+    execute("DEL", "fdstore:{triage}:cold:objects")

@@ -398,7 +398,7 @@ def test_a_damaged_answer_is_no_answer_and_settles_nothing(
     execute(verb, agent.keys.questions, *fields)
     before = execute("HGETALL", agent.keys.questions)
 
-    with pytest.raises(DamagedRecord, match="question .* of process triage.1"):
+    with pytest.raises(DamagedRecord, match=r"question .* of process triage\.1"):
         store.run(questions.look(agent, "turn1:a", DAY_S))
 
     assert execute("HGETALL", agent.keys.questions) == before
