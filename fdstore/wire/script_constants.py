@@ -23,6 +23,10 @@ PROCESS_WRITES_S = 30
 TROUBLE_SPAN_S, TROUBLE_SPANS = 300, 12
 """The span in which a tree counts failures and losses, and how many spans it keeps."""
 
+MAX_LIST_BYTES = 65_536
+"""How much is read of a list in one field: of the lanes of a call, the open questions of a process. Each has
+at most some hundred items."""
+
 MAX_LOSSES_KEPT = 20
 """How many losses of a process are written down, the last ones."""
 
@@ -37,6 +41,7 @@ IN_LUA = {
     "PERSON": f"'{PERSON}'",
     "GROUP_PAGES": GROUP_PAGES,
     "MAX_DOUBLINGS": MAX_DOUBLINGS,
+    "MAX_LIST_BYTES": MAX_LIST_BYTES,
     "MAX_LOSSES_KEPT": MAX_LOSSES_KEPT,
     "MAX_INTEGER": MAX_INTEGER,
     "MAX_STREAM_LEASE_S": MAX_STREAM_LEASE_S,

@@ -33,6 +33,12 @@ local function counted(value)
   return number >= 0 and number <= MAX_INTEGER and math.floor(number) or 0
 end
 
+-- The items of a list that is stored in one field: at most MAX_LIST_BYTES of it, more than such a list may have. A script
+-- that goes through a damaged one would keep Redis from everybody else.
+local function items_of(list, pattern)
+  return string.gmatch(string.sub(list or '', 1, MAX_LIST_BYTES), pattern)
+end
+
 -- When a lease of `seconds` expires, by its record. An invalid time has expired, and one more than two leases away:
 -- the clock of Redis was set back since, and a living holder renews it.
 local function lease_end(value, now, seconds)
@@ -532,7 +538,7 @@ end
 -- Removes a lane that ends from the live ones of its parent.
 local function forget_lane(tree, id)
   local key_asks, left = process_record(tree, string.match(id, '^(.+)%.') or '') .. ':asks', {}
-  for lane in string.gmatch(redis.call('HGET', key_asks, 'lanes') or '', '%S+') do
+  for lane in items_of(redis.call('HGET', key_asks, 'lanes'), '%S+') do
     left[#left + 1] = lane ~= id and lane or nil
   end
   if #left > 0 then
@@ -545,7 +551,7 @@ end
 -- Withdraws the open questions of a process to a person: it has ended, or does not wait for them any more (people.py).
 local function withdraw_questions(tree, id)
   local key_questions = process_record(tree, id) .. ':questions'
-  for number in string.gmatch(redis.call('HGET', key_questions, 'open') or '', '%d+') do
+  for number in items_of(redis.call('HGET', key_questions, 'open'), '%d+') do
     redis.call('ZREM', tree .. ':questions', id .. '/' .. number)
   end
   redis.call('HDEL', key_questions, 'open')
@@ -554,7 +560,7 @@ end
 -- The numbers of the open questions of a process without this one.
 local function open_without(key_questions, number)
   local left = {}
-  for each in string.gmatch(redis.call('HGET', key_questions, 'open') or '', '%d+') do
+  for each in items_of(redis.call('HGET', key_questions, 'open'), '%d+') do
     left[#left + 1] = each ~= number and each or nil
   end
   return table.concat(left, ' ')
@@ -573,7 +579,7 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
   local process = process_record(tree, id)
   local kind = redis.call('HGET', process, 'kind')
   local function end_lanes()
-    for lane in string.gmatch(redis.call('HGET', process .. ':asks', 'lanes') or '', '%S+') do
+    for lane in items_of(redis.call('HGET', process .. ':asks', 'lanes'), '%S+') do
       local lane_state = redis.call('HGET', process_record(tree, lane), 'state')
       if lane_state and not ENDED[lane_state] then
         write_end(tree, lane, 'cancelled', now, CANCELLED, '', CANCELLED, '', '')
@@ -908,7 +914,7 @@ end
 -- The lanes of a call (asks.py), and the lane that has taken each ask that was not answered, by number.
 local function lanes_of_call(tree, key_asks, call)
   local lanes, taken = {}, {}
-  for id in string.gmatch(redis.call('HGET', key_asks, 'lanes/' .. call) or '', '%S+') do
+  for id in items_of(redis.call('HGET', key_asks, 'lanes/' .. call), '%S+') do
     local state, reason = unpack(redis.call('HMGET', process_record(tree, id), 'state', 'reason'))
     local lane = { id = id, state = state or 'cancelled', reason = reason or '' }
     lane.ended = not state or ENDED[state] or false

@@ -69,13 +69,13 @@ elseif content then
   answer_fd = answer_name
 end
 if final == 'exited' and outputs and kind ~= 'pipeline' then
-  for fd in string.gmatch(outputs, 'fd:(%d+)') do
+  for fd in items_of(outputs, 'fd:(%d+)') do
     despite_damage('content', id .. '/' .. fd, seal, id .. '/' .. fd)
   end
 end
 local ended = { [id] = true }
 despite_damage('the asks of', id, function()
-  for lane in string.gmatch(redis.call('HGET', process .. ':asks', 'lanes') or '', '%S+') do
+  for lane in items_of(redis.call('HGET', process .. ':asks', 'lanes'), '%S+') do
     ended[lane] = true -- its end cancels them
   end
 end)

@@ -21,7 +21,10 @@ if not number then
     return { 'ok', '' }
   end
   local next_, listed = unpack(redis.call('HMGET', questions, 'next', 'open'))
-  local _, count = string.gsub(listed or '', '%d+', '')
+  local count = 0
+  for _ in items_of(listed, '%d+') do
+    count = count + 1
+  end
   if count >= most_open then
     return { 'full' }
   end

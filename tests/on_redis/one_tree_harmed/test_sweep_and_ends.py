@@ -14,9 +14,10 @@ from click.testing import Result
 from fdstore.client import Store
 from fdstore.model.lifecycle import ENDED
 from fdstore.store.clock import redis_now
-from fdstore.store.processes import leases, process_records, processes
+from fdstore.store.processes import asks, leases, process_records, processes
 from fdstore.store.trees import collect_trees
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
+from tests.on_redis.child_agents import claim
 from tests.waiting import PATIENCE_S, wait_until
 
 Command = Callable[..., Result]
@@ -218,3 +219,28 @@ def test_damaged_trees_block_neither_new_trees_nor_the_collection_of_old_ones(
     assert not client.exists("fdstore:{old}")
     assert client.exists("fdstore:{a}", "fdstore:{b}", "fdstore:{c}") == 3
     assert store.run(collect_trees.due_trees("fdstore")) == []
+
+
+@pytest.mark.parametrize("field", ["lanes/call", "lanes", "open"])
+def test_a_script_reads_a_bounded_part_of_a_damaged_list(
+    store: Store, client: redis.Redis, field: str
+) -> None:
+    """A script that went through all of it would keep Redis from everybody else for seconds."""
+    proc = store.process("wide")
+    child = store.run(processes.create_child(proc.handle, [], state="ready"))
+    handle = claim(store, child.id)
+    key = handle.keys.questions if field == "open" else handle.keys.asks
+    client.hset(key, field, "9 " * 400_000 if field == "open" else f"{child.id}.9 " * 200_000)
+    before = calls_of(client)
+
+    if field == "lanes/call":
+        store.run(asks.answers(handle, "call", [1]))
+    else:
+        store.run(processes.end(handle, "exited"))
+
+    assert calls_of(client) - before < 40_000
+
+
+def calls_of(client: redis.Redis) -> int:
+    """Return how many commands have run, those of scripts too."""
+    return sum(each["calls"] for each in client.info("commandstats").values())
