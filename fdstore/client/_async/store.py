@@ -321,7 +321,7 @@ class Store:
 
         >>> await store.answer("triage", approve=True, by="ann")
         Traceback (most recent call last):
-        fdstore.errors.base.NotFound: a question of process triage to a person does not exist
+        fdstore.errors.base.NotFound: an open question of process triage does not exist
         """
         given = GivenAnswer(
             text=text,

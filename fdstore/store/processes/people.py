@@ -344,12 +344,7 @@ def _chosen(keys: ProcessKeys, number: int | None) -> Operation[Question]:
     if not those.questions and those.unreadable:
         raise DamagedRecord(those.unreadable[0].what, those.unreadable[0].problem)
     if not those.questions:
-        following, state = yield [("HGET", keys.questions, "next"), ("HGET", keys.record, "state")]
-        with decoding(f"the number of questions of process {keys.process}"):
-            last = 0 if following is None else decode_ordinal(following) - 1
-        if not last or state in _ENDED:
-            raise NotFound(f"a question of process {keys.process} to a person")
-        return (yield from _chosen(keys, last))
+        raise NotFound(f"an open question of process {keys.process}")
     if count > 1:
         numbers = ", ".join(str(each.number) for each in those.questions)
         damaged = f" ({len(those.unreadable)} cannot be read)" if those.unreadable else ""
