@@ -24,7 +24,7 @@ from fdstore.setup.optional_packages import how_to_install
 from fdstore.store.doctor.accepted import Accepted, apply, read_accepted
 from fdstore.store.doctor.check import examine
 from fdstore.store.doctor.safety import Finding
-from fdstore.store.views.health import beside, read_health
+from fdstore.store.views.health import beside, read_cold_place, read_health
 from fdstore.text.quantities import format_size
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
@@ -196,7 +196,7 @@ def store(url: str, prefix: str) -> Iterator[Finding]:
 
 def _health(runner: Runner, prefix: str) -> list[Finding]:
     try:
-        return runner.run(read_health(prefix))
+        return [*runner.run(read_health(prefix)), *runner.run(read_cold_place(prefix))]
     except FDStoreError as error:  # a node that is away, or a user who may not read the records
         may_not = isinstance(error, StoreRefused)
         return [Finding(subject="workers", ok=may_not, note=may_not, said=f"not known: {error}")]

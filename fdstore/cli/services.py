@@ -196,7 +196,7 @@ def store_status(session: CliSession, url: str) -> StoreStatus:
     from fdstore.store.processes import process_records
     from fdstore.store.record_format import unreadable
     from fdstore.store.trees import ceilings
-    from fdstore.store.views.health import read_health
+    from fdstore.store.views.health import read_cold_place, read_health
     from fdstore.store.views.worker_registry import RegisteredWorker, read_workers
     from fdstore.wire.server_info import software, software_version
     from fdstore.wire.store_url import parse_store_url
@@ -235,7 +235,7 @@ def store_status(session: CliSession, url: str) -> StoreStatus:
             tokens={tree.id: tree.all_tokens for tree in trees if tree.all_tokens},
             token_counts={tree.id: tree.usage for tree in trees if tree.usage.tokens},
             budgets=[each for tree in trees if tree.live for each in budgets_of_tree(tree)],
-            health=store.run(read_health(store.prefix)),
+            health=[*store.run(read_health(store.prefix)), *store.run(read_cold_place(store.prefix))],
             unreadable=damaged,
             elsewhere=None if trees else where_else(store),
         )

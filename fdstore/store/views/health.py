@@ -6,14 +6,19 @@ The rule itself is `health_rule`, which reads nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from fdstore.errors import DamagedRecord
-from fdstore.store.doctor.safety import Finding, problem
+from fdstore.errors import DamagedRecord, InvalidArgument, ObjectStoreUnavailable
+from fdstore.store.doctor.safety import Finding, problem, well
+from fdstore.store.objects.object_store import check_mounted, shown
+from fdstore.store.objects.settings import read_settings
 from fdstore.store.views.gauges import read_gauges
 from fdstore.store.views.health_rule import HealthFacts, WorkerSigns, judge
 from fdstore.store.views.worker_registry import LONGEST_S
 from fdstore.store.views.workers_now import WorkerActivity, WorkersNow, workers_now
-from fdstore.wire.operation import Operation
+from fdstore.wire.operation import Disk, Operation
+
+COLD = "cold contents"
 
 
 def read_health(prefix: str) -> Operation[list[Finding]]:
@@ -59,6 +64,22 @@ def _signs(worker: WorkerActivity) -> WorkerSigns:
         holds=len(worker.jobs) if load is None else len(load.runs),
         since=load.since if load and load.since else None,
     )
+
+
+def read_cold_place(prefix: str) -> Operation[list[Finding]]:
+    """Return what this machine sees of the place of cold contents, nothing if there is none. A bucket is not
+    asked. One round trip."""
+    try:
+        url = (yield from read_settings(prefix)).url
+    except InvalidArgument as error:
+        return [problem(COLD, str(error), "set it again: `fdstore limits set cold URL`")]
+    if url is None:
+        return []
+    try:
+        yield Disk(partial(check_mounted, url))
+    except ObjectStoreUnavailable as error:
+        return [problem(COLD, str(error), "mount it on each machine that reads or runs a worker")]
+    return [well(COLD, f"in {shown(url)}")]
 
 
 def beside(findings: Sequence[Finding], examined: Sequence[Finding]) -> list[Finding]:

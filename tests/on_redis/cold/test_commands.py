@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -90,3 +91,25 @@ def test_doctor_compares_both_sides(say: Say, store: Store, tmp_path: Path, redi
     said = CliRunner().invoke(cli, ["doctor", "--deep", "--url", redis_url]).output
     assert "DAMAGED" in said
     assert "was cut" in said
+
+
+def test_a_place_that_is_not_mounted_here_is_a_problem(
+    say: Say, store: Store, tmp_path: Path, redis_url: str, execute: Callable[..., Any]
+) -> None:
+    def seen(verb: str) -> str:
+        return CliRunner().invoke(cli, [verb, "--url", redis_url], terminal_width=200).output
+
+    say("limits", "set", "cold", f"file://{tmp_path}/o")
+    say("limits", "set", "cold_after", "0s")
+    store.process("triage").create("some text\n" * 50_000)
+    move_due(store)
+    assert "is it mounted?" not in seen("doctor") + seen("status")
+
+    (tmp_path / "o").rename(tmp_path / "away")
+
+    for verb in ("doctor", "status"):
+        assert "cold contents" in seen(verb)
+        assert "is it mounted?" in " ".join(seen(verb).split())
+    assert "1 problem" in seen("status")
+    execute("HSET", "fdstore:limits", "cold", "nowhere")
+    assert "cold contents" in seen("doctor")
