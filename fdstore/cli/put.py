@@ -89,7 +89,8 @@ def put(
     The process is created if it does not exist. A file gets the next number. What is in a folder or an
     archive gets names: `logs` gives name:logs/a/b.log, `logs/` and `.` give name:a/b.log, logs.tar.gz gives
     name:logs.tar.gz/a/b.log, and app.log.gz is name:app.log. Files may have any size; they are read in
-    chunks. If one cannot be stored, the others still are; the exit code is then 1.
+    chunks. A path that does not exist is an error before anything is stored. If a file that is there cannot
+    be stored, the others still are; the exit code is then 1.
 
     Of folders, hidden names, what .gitignore files say, links and special files are left out, and counted.
     Packed are gzip, bzip2, xz, Zstandard, zip and tar, by their content. They are read to their ends before
