@@ -88,7 +88,9 @@ def attach(session: CliSession, process: str, quiet: bool, on_interrupt: str) ->
     from fdstore.store.processes import process_records, processes
 
     with session.store(use="look") as store:
-        store.run(process_records.record(store.prefix, process))
+        record = store.run(process_records.record(store.prefix, process))
+        if record.state == "open" and not quiet:
+            output.say(f"fdstore: {process} is open: no agent runs in it, and it goes on until it is ended")
         try:
             with as_interrupts(), watched(store, process, quiet=quiet), asking_here(store, process):
                 wait_for(store, process)

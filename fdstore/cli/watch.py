@@ -303,7 +303,15 @@ class TreeWatcher:
             case "result" if quiet.calls:
                 quiet.calls.pop(0)
         if line.news and not self._is_reported(process, entry):
-            self._report(process, line.news, line.tone, at=entry.at)
+            self._report(process, line.news, line.tone, at=self._time_of(process, entry))
+
+    def _time_of(self, process: str, entry: ConversationEntry) -> float | None:
+        """Return when a record was written; of one without a time in a process that has ended by now, when
+        that began: such a record is its command."""
+        known = self._known.get(process)
+        if entry.at is None and known is not None and known.state in ENDED:
+            return known.started_at
+        return entry.at
 
     def _is_reported(self, process: str, entry: ConversationEntry) -> bool:
         """Return whether a failed try or a takeover was seen in the record of the process already."""

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import fdstore
+from fdstore.cli.happenings import Happening
+from fdstore.cli.watch import TreeWatcher
 from tests.waiting import PATIENCE_S, wait_until
 
 TEXT = "an x\nnone\nx again\n"
@@ -62,6 +64,11 @@ def test_a_command_line_given_as_one_word_is_split(command, proc, worker):
     found = command("pipe", "triage", "-i", "fd:1", "grep -n 'x a' | cat")
 
     assert (found.out, found.code) == ("3:x again\n", 0)
+    told: list[Happening] = []
+    TreeWatcher(proc.store, "triage", told.append).look()
+    new, ran, *_, ended = [each for each in told if each.process == "triage.1"]
+    assert (ran.what, ended.what) == ("runs grep -n 'x a' | cat", "exited with code 0")
+    assert ran.passed_s <= ended.passed_s
 
 
 BWRAP = """#!/bin/bash
