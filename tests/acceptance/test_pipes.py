@@ -66,7 +66,7 @@ def test_a_command_line_given_as_one_word_is_split(command, proc, worker):
     assert (found.out, found.code) == ("3:x again\n", 0)
     told: list[Happening] = []
     TreeWatcher(proc.store, "triage", told.append).look()
-    new, ran, *_, ended = [each for each in told if each.process == "triage.1"]
+    _, ran, *_, ended = [each for each in told if each.process == "triage.1"]
     assert (ran.what, ended.what) == ("runs grep -n 'x a' | cat", "exited with code 0")
     assert ran.passed_s <= ended.passed_s
 
