@@ -57,11 +57,12 @@ def _write_part(
     begin: Callable[[Descriptor], None] | None = None,
 ) -> Operation[Written]:
     """As `write_part`, after the `allowance` has reserved room for each piece. Raises `ContentGone`."""
-    chars = 0
+    chars = size_bytes = 0
 
     def take(run: list[bytes]) -> Operation[None]:
-        nonlocal chars
+        nonlocal chars, size_bytes
         data = b"".join(run)
+        size_bytes += len(data)
         if info.descriptor.kind == "text":
             chars += len(data) if data.isascii() else len(data.decode("utf-8"))
         if allowance:
@@ -72,6 +73,9 @@ def _write_part(
     if begin:
         begin(info.descriptor)
     yield from fetch_part(info, span, take)
+    d = info.descriptor
+    if part is None and d.state == "sealed" and (size_bytes, chars) != (d.bytes, d.chars):
+        raise ValueError(f"its pages have {size_bytes} bytes, not {d.bytes}")
     return Written(chars, info.descriptor.kind)
 
 

@@ -161,8 +161,10 @@ def read_all(handle: ProcessHandle, fd: str, limit: int | None = None) -> Operat
         yield  # makes this a generator
 
     yield from fetch(info, range(1, descriptor.pages + 1), take, AHEAD_IN_MEMORY)
-    place = (0, 0, False, descriptor.lines)
-    return _slice(descriptor, whole.getvalue(), place, "page", 1, descriptor.pages, "all")
+    text, place = whole.getvalue(), (0, 0, False, descriptor.lines)
+    if len(text) != descriptor.chars and descriptor.state == "sealed":
+        raise ValueError(f"its pages have {len(text)} characters, not {descriptor.chars}")
+    return _slice(descriptor, text, place, "page", 1, descriptor.pages, "all")
 
 
 def _cut(descriptor: Descriptor, span: PageSpan, pages: list[bytes]) -> Slice:
@@ -170,7 +172,9 @@ def _cut(descriptor: Descriptor, span: PageSpan, pages: list[bytes]) -> Slice:
     other counts."""
     part, head, tail = span.part, span.head, span.tail
     if part.mode == "page":
-        text = b"".join(pages).decode("utf-8")
+        before_last, text = b"".join(pages[:-1]).decode("utf-8"), pages[-1].decode("utf-8")
+        _check_length(span, before_last)
+        text = before_last + text
         newlines = tail.newlines + pages[-1].count(b"\n") - head.newlines
         lines = newlines + bool(text and text[-1] != "\n")
         place = (head.newlines, head.chars, head.mid_line, lines)
@@ -179,20 +183,33 @@ def _cut(descriptor: Descriptor, span: PageSpan, pages: list[bytes]) -> Slice:
     texts = [pages[0].decode("utf-8")]
     if len(pages) > 1:
         texts += [b"".join(pages[1:-1]).decode("utf-8"), pages[-1].decode("utf-8")]
+        _check_length(span, *texts[:2])
     last = texts[-1] = texts[-1][: cut_tail(span, texts[-1])]
     skip = cut_head(span, texts[0])
     skipped, texts[0] = texts[0][:skip], texts[0][skip:]
     text = "".join(texts)
     chars = head.chars + skip
     if part.mode == "line":
+        found = text.count("\n") + (text[-1:] not in ("", "\n"))
+        if found != part.count:
+            raise ValueError(f"its pages have {found} of {part.count} lines")
         return _slice(
             descriptor, text, (part.start - 1, chars, False, part.count), "line", part.start, part.count
         )
+    if len(text) != part.count:
+        raise ValueError(f"its pages have {len(text)} of {part.count} characters")
     mid_line = not skipped.endswith("\n") if skipped else head.mid_line
     before = head.newlines + skipped.count("\n")
     newlines = tail.newlines + last.count("\n") - before
     lines = newlines + bool(text and text[-1] != "\n")
     return _slice(descriptor, text, (before, chars, mid_line, lines), "char", part.start, part.count)
+
+
+def _check_length(span: PageSpan, *texts: str) -> None:
+    """Raise `ValueError` if the pages before the last one have another length than the index says."""
+    length, expected = sum(map(len, texts)), span.tail.chars - span.head.chars
+    if length != expected:
+        raise ValueError(f"pages have {length} characters, not {expected}")
 
 
 def _slice(
