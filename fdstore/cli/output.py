@@ -103,6 +103,13 @@ def line(text: str = "") -> None:
     print_painted(show_controls(text) if stdout_is_terminal() else text)
 
 
+def sentence(text: str) -> None:
+    """Print a line. On a terminal what is long goes on below itself."""
+    room = columns()
+    for each in tables.wrap(show_controls(text), room, indent="  ") if room else [text]:
+        print_painted(each)
+
+
 def print_painted(text: str) -> None:
     """Print lines that may contain colours; the caller has escaped their text."""
     _write(f"{text}\n".encode(_encoding(), "backslashreplace"))

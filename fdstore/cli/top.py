@@ -66,10 +66,10 @@ def _print_once(session: CliSession, *, ended: bool, order: str, words: str) -> 
     if session.as_json:
         output.document(snapshot)
         return
-    output.line(headline(snapshot))
-    output.line(summary(snapshot.health))
+    output.sentence(headline(snapshot))
+    output.sentence(summary(snapshot.health))
     if snapshot.asking:
-        output.line(asking_line(snapshot))
+        output.sentence(asking_line(snapshot))
     for view, table in TABLES.items():
         rows = [row.cells for row in rows_of(view, snapshot, order=order, words=words)]
         if not rows:

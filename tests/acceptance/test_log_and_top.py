@@ -31,3 +31,13 @@ def test_log_follows_an_agent_until_it_is_interrupted(command, store):
         _, err = follower.communicate(timeout=PATIENCE_S)
 
     assert (follower.returncode, err) == (130, b"")
+
+
+def test_the_lines_above_the_tables_of_top_fit_a_narrow_terminal(command, proc):
+    proc.create("x" * 5000)
+
+    shown = command.on_terminal("top", "--once", columns=40)
+
+    above = shown.out.partition("\n\n")[0]
+    assert "workers: none is alive" in " ".join(above.split())
+    assert max(map(len, above.split("\n"))) <= 40
