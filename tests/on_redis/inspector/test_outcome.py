@@ -145,6 +145,7 @@ def test_a_run_whose_every_call_failed_says_so_with_the_reasons(
 
     for each in shown:
         assert "exited; each of its 3 tool calls failed" in each
+        assert "Its answer, beside what failed:" in each
         assert "do not rely on the answer; make search_web work; run it again: <code>fdstore run" in each
         assert "<b>2×</b> search_web: no such host &lt;b&gt;</span>" in each
         assert "search_web: time is over</span>" in each
@@ -359,6 +360,7 @@ def test_a_pipeline_says_on_its_page_which_stage_ended_with_which_code_and_why(
     shown, above = (" ".join(Read(section(each.text)).text.split()) for each in (page, of_agent))
 
     assert "It gave no answer" not in shown
+    assert "Its answer, beside what failed: No line came out." in above
     assert "ended with exit code 2: cut -f 2 | grep -E '[' | sort" in above
     for text in (shown, above, log):
         assert "grep: Unmatched [ <b>" in text
