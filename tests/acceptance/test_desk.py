@@ -82,6 +82,21 @@ def test_a_document_gets_the_name_that_is_given_and_that_name_with_txt(command, 
     assert store.process("triage").stat("name:piped.txt").media_type == "text/csv"
 
 
+def test_a_document_that_is_read_names_its_text_if_that_is_stored(command, tmp_path):
+    (tmp_path / "report.pdf").write_bytes(pdf_of("Revenue rose."))
+    command("put", "triage", "report.pdf", "--name", "report.pdf")
+    command("put", "triage", "report.pdf", "--name", "alone", "--bytes")
+    calls = [["read", "{}"], ["search", "{}", "rose"], ["sql", "{}", "FROM content"], ["tail", "{}"]]
+
+    for verb, *words in calls:
+        named = command(verb, "triage", *[word.format("name:report.pdf") for word in words])
+        alone = command(verb, "triage", *[word.format("name:alone") for word in words])
+
+        assert named.code in (1, 2)
+        assert named.err.endswith("not text; its text is name:report.pdf.txt\n")
+        assert alone.err.endswith("this makes text of it: pdftotext -layout FILE -\n")
+
+
 def test_a_document_without_a_text_is_an_error_that_says_how_to_store_it(command, store, tmp_path):
     (tmp_path / "scan.pdf").write_bytes(pdf_of("", ""))
     problem = (

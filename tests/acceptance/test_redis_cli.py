@@ -63,7 +63,10 @@ def test_json_works_though_the_redis_cli_on_path_is_too_old_for_it(bare, tmp_pat
     assert bare("redis-cli", "HGETALL", TABLE).out == "redis-cli 6.2.14\n"
     ended = bare("redis-cli", "--json", "--bigkeys")
     assert ended.code == 2
-    assert "--bigkeys needs redis-cli itself, and --json needs redis-cli 7: the one on PATH is older" in ended.err
+    assert (
+        "--bigkeys needs redis-cli itself, and --json needs redis-cli 7: the one on PATH is older"
+        in ended.err
+    )
 
 
 @pytest.mark.parametrize(
