@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 MAX_VARIABLES = 30
 
+SCRIPT = "script"
+"""The name of the model of --demo."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -208,6 +211,8 @@ def ask(
         raise click.UsageError("name the model that is asked, as its server calls it: --ask-model NAME")
     model = escape_surrogates(model or env.model or DEFAULT_MODEL)
     ask_model = escape_surrogates(ask_model or env.ask_model or "") or None
+    if demo:  # under a name that has no price, since a script costs nothing
+        model, ask_model, prices = SCRIPT, None, {}
     bundle = question_bundle(
         model, ask_model, prices.get(model), prices.get(ask_model or model), server, ask_server
     )
@@ -249,6 +254,7 @@ def ask(
             detach=detach,
             quiet=quiet,
             on_interrupt=on_interrupt,
+            demo=demo,
         )
         if found.odd:
             click.get_current_context().exit(1)
@@ -445,6 +451,7 @@ def _answer(
     detach: bool,
     quiet: bool,
     on_interrupt: str,
+    demo: bool,
 ) -> None:
     from fdstore.agents.loop.questions import launch_question, offer_sql
     from fdstore.agents.runtime.waker import waker
@@ -464,12 +471,19 @@ def _answer(
     with progress.shown():
         run_until_ended(store, agent.id, permissions=Permissions(), own=bundle, on_interrupt=on_interrupt)
     ended = store.run(process_records.answer_of(store.prefix, agent.id))
-    _report(session, store, holder.id, ended, progress.now, quiet=quiet)
+    _report(session, store, holder.id, ended, progress.now, quiet=quiet, demo=demo)
     exit_by(ended)
 
 
 def _report(
-    session: CliSession, store: Store, holder: str, ended: ProcessAnswer, taken: AskProgress, *, quiet: bool
+    session: CliSession,
+    store: Store,
+    holder: str,
+    ended: ProcessAnswer,
+    taken: AskProgress,
+    *,
+    quiet: bool,
+    demo: bool,
 ) -> None:
     """Print the answer, and what it has taken."""
     record = ended.record
@@ -492,7 +506,10 @@ def _report(
         )
     if not session.as_json and not quiet:
         from fdstore.cli.question_progress import format_end
+        from fdstore.setup.url_options import has_password
 
         prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
-        more = f'fdstore ask --continue {holder}{prefix} "..."'
+        url = f" --url {shlex.quote(session.url)}" if session.url and not has_password(session.url) else ""
+        by_script = " --demo" if demo else ""
+        more = f'fdstore ask{by_script} --continue {holder}{prefix}{url} "..."'
         output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")

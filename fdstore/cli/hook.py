@@ -12,7 +12,7 @@ import click
 
 from fdstore.cli import output
 from fdstore.cli.session import CliSession, common_options, pass_session, warn_without_server
-from fdstore.errors import FDStoreError, InvalidArgument
+from fdstore.errors import FDStoreError, InvalidArgument, joined
 from fdstore.errors.description import describe_error
 from fdstore.setup import settings
 from fdstore.setup.settings import DEFAULT_PREFIX
@@ -34,6 +34,9 @@ NEXT = {
 """The steps of a person after the installation."""
 
 
+UNCHANGED = "the output stays as it was"
+
+
 class HookCommand(click.Command):
     """A command whose usage errors are no exit code 2 when a host runs it: hosts take what was said then for
     the output of the tool."""
@@ -47,7 +50,7 @@ class HookCommand(click.Command):
         except click.UsageError as error:
             if not by_host:
                 raise
-            raise click.ClickException(f"{error.format_message()}; the output stays as it was") from error
+            raise click.ClickException(joined(error.format_message(), UNCHANGED)) from error
 
 
 @click.command(cls=HookCommand)
@@ -109,10 +112,10 @@ def _answer(session: CliSession, host: str) -> None:
             raise InvalidArgument("event", f"it is longer than {MAX_EVENT_BYTES >> 20} MB")
         answer = _answer_to(session, host, data)
     except FDStoreError as error:
-        output.say(f"fdstore: {error.type}: {error}; the output stays as it was")
+        output.say(f"fdstore: {error.type}: {joined(str(error), UNCHANGED)}")
         return
     except Exception as error:  # noqa: BLE001  not even a defect may harm the host
-        output.say(f"fdstore: {describe_error(error)}; the output stays as it was")
+        output.say(f"fdstore: {joined(describe_error(error), UNCHANGED)}")
         return
     if answer is not None:
         output.document(answer)

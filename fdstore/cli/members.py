@@ -234,7 +234,7 @@ class Stored:
             output.say(f"fdstore: {said}: {shown}{advice}")
             for remedy, names in self._remedied.items():
                 shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-                output.say(f"fdstore: {remedy.what}; this makes text of it: {remedy.on('-')}: {shown}")
+                output.say(f"fdstore: {shown}: {remedy.what}; this makes text of it: {remedy.on('-')}")
         self._say_unread(found)
         if said := said_of_left_out(found.left_out):
             output.say(f"fdstore: {said}")

@@ -267,6 +267,11 @@ def say(text: str) -> None:
     click.echo(show_controls(text, keep="\t"), err=True)
 
 
+def say_of_us(text: str) -> None:
+    """Print a message of fdstore itself to stderr."""
+    say(f"fdstore: {text}")
+
+
 def errors(text: str, *, raw: bool = False) -> None:
     """Print the stderr of commands to ours, escaped like `content`."""
     click.echo(show_controls(text) if stderr_is_terminal() and not raw else text, err=True, nl=False)

@@ -153,7 +153,7 @@ def put(
         **taken,
         prefix=name_prefix,
         unpack=not as_bytes,
-        otherwise="; --bytes stores it as it is",
+        otherwise="--bytes stores it as it is",
         apart="; or store it by a command of its own with another --name-prefix",
     )
     with ExitStack() as held, as_interrupts():

@@ -18,6 +18,9 @@ from fdstore.cli.session import CliSession, common_options, pass_session
 if TYPE_CHECKING:
     from fdstore.wire.store_url import StoreUrl
 
+JSON_VERSION = (7,)
+"""The version of redis-cli from which it has --json."""
+
 PASSES_ON = {
     "ignore_unknown_options": True,
     "allow_interspersed_args": False,
@@ -33,20 +36,23 @@ def redis_cli(session: CliSession, arguments: tuple[str, ...]) -> None:
     """Run redis-cli, or valkey-cli, on the store.
 
     All arguments are passed to redis-cli; without a command it is interactive. Reading is safe; changing
-    stored records by hand may damage them. Without a redis-cli on PATH, fdstore sends the commands itself,
-    and knows the options --raw and --no-raw alone.
+    stored records by hand may damage them. Without a redis-cli on PATH, or with --json and one before 7,
+    fdstore sends the commands itself, and knows the options --raw and --no-raw alone.
 
     \b
     fdstore redis-cli HGETALL 'fdstore:{triage}'
     fdstore redis-cli --raw HGET 'fdstore:{triage}:triage:fd:1:pages' 1
     """
-    from fdstore.local.redis_conf import find_cli
+    from fdstore.local.redis_conf import cli_version, find_cli
     from fdstore.wire.store_url import parse_store_url, redis_cli_options
 
     program = find_cli()
     store_url = parse_store_url(session.chosen_url or session.embedded_server().ensure())
+    lacks = "which is not on PATH; a system package of Redis has it"
+    if program is not None and session.as_json and cli_version(program) < JSON_VERSION:
+        program, lacks = None, f"and --json needs redis-cli {JSON_VERSION[0]}: the one on PATH is older"
     if program is None:
-        sys.exit(0 if _send(store_url, list(arguments), as_json=session.as_json) else 1)
+        sys.exit(0 if _send(store_url, list(arguments), lacks, as_json=session.as_json) else 1)
     words, password = redis_cli_options(store_url)
     if session.as_json:  # redis-cli has an option of this name, too
         words.append("--json")
@@ -56,8 +62,9 @@ def redis_cli(session: CliSession, arguments: tuple[str, ...]) -> None:
     os.execv(program, [str(program), *words, *arguments])
 
 
-def _send(store_url: StoreUrl, words: list[str], *, as_json: bool) -> bool:
-    """Do what redis-cli would; False if the server answered with an error."""
+def _send(store_url: StoreUrl, words: list[str], lacks: str, *, as_json: bool) -> bool:
+    """Do what redis-cli would; False if the server answered with an error. `lacks`: why redis-cli does not,
+    for its own options."""
     from fdstore.cli import redis_replies
     from fdstore.wire.raw_commands import RawConnection
 
@@ -65,9 +72,7 @@ def _send(store_url: StoreUrl, words: list[str], *, as_json: bool) -> bool:
     while words and words[0].startswith("-"):
         option = words.pop(0)
         if option not in ("--raw", "--no-raw"):
-            raise click.UsageError(
-                f"{option} needs redis-cli itself, which is not on PATH; a system package of Redis has it"
-            )
+            raise click.UsageError(f"{option} needs redis-cli itself, {lacks}")
         raw = option == "--raw"
 
     def show(reply: Any) -> None:

@@ -128,11 +128,11 @@ def workers_for(session: CliSession, store: Store, *bundles: Bundle, agents: boo
     servers = {each for program in programs for each in program.servers} if agents else set()
     variables = tuple(each.api_key_env for each in servers if each.api_key_env)
     if session.chosen_url is None:
-        renew_if_idle(store, background, for_functions=functions, say=output.say, variables=variables)
+        renew_if_idle(store, background, for_functions=functions, say=output.say_of_us, variables=variables)
         background.ensure()
     asked = sorted(servers, key=repr)
     if problem := store.run(worker_check.no_worker(store.prefix, for_agents=agents, servers=asked)):
         waiting = "Agents" if agents else "Pipelines"
         output.say(f"fdstore: {store.where}: {problem}. {waiting} wait for one")
     elif session.chosen_url is not None:
-        warn_of_misfits(background, for_functions=functions, say=output.say, variables=variables)
+        warn_of_misfits(background, for_functions=functions, say=output.say_of_us, variables=variables)

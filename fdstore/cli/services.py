@@ -101,7 +101,7 @@ def up(session: CliSession, concurrency: int, drop: bool) -> None:
         server = embedded.status()
     with session.store() as store:
         background = background_worker(store.url, store.prefix)
-        renew_if_idle(store, background, for_functions=False, say=output.say)
+        renew_if_idle(store, background, for_functions=False, say=output.say_of_us)
         waiting = [] if background.pid() else waiting_for_worker(store)
         if drop:
             for each in waiting:

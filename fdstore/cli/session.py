@@ -13,7 +13,7 @@ The library is imported when a store is opened, so help and usage errors do not 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import click
 
 from fdstore.cli import output
-from fdstore.errors import FDStoreError, InvalidArgument, NotFound, UnsafeStore
+from fdstore.errors import FDStoreError, InvalidArgument, NotFound, NotText, UnsafeStore
 
 if TYPE_CHECKING:
     from fdstore.client import Process, Store
@@ -106,7 +106,14 @@ class CliSession:
                 if said := where_else(store, name):
                     output.say(f"fdstore: {said}")
                 raise
-            yield Process(store, handle)
+            opened = Process(store, handle)
+            try:
+                yield opened
+            except NotText as error:
+                if (text := _text_beside(opened, error.fd)) is None:
+                    raise
+                advice = f"its text is {text}"
+                raise NotText(error.fd, error.media_type, error.size_bytes, error.problem, advice) from error
 
     @contextmanager
     def process_or_new(self, name: str) -> Iterator[Process]:
@@ -138,6 +145,17 @@ def as_usage_errors(option: str = "") -> Iterator[None]:
         if option:
             raise click.BadParameter(error.problem, param_hint=option) from error
         raise click.UsageError(str(error)) from error
+
+
+def _text_beside(opened: Process, fd: str) -> str | None:
+    """Return the name of the text of a document, which is stored beside it; None if there is none."""
+    from fdstore.files.unwrapping import TEXT_SUFFIX
+
+    if fd.startswith("name:"):
+        with suppress(FDStoreError):
+            found = opened.stat(f"{fd}{TEXT_SUFFIX}")
+            return found.fd if found.kind == "text" else None
+    return None
 
 
 def where_else(store: Store, process: str | None = None) -> str | None:

@@ -55,8 +55,8 @@ def gc(session: CliSession, dry_run: bool) -> None:
         rows = [[item.tree, *_explained(item, dry_run)] for item in found]
         output.table(COLLECTED, rows)
     if objects and not session.as_json:
-        what = "would be deleted" if dry_run else "deleted"
-        output.line(f"{format_count(objects, 'object')} that no content needs {what}")
+        done = "would delete" if dry_run else "deleted"
+        output.line(f"{done} {format_count(objects, 'object')} that no content needs")
     output.report_unreadable(damaged, as_json=session.as_json)
 
 

@@ -49,6 +49,8 @@ def error_text(error: FDStoreError) -> str:
             return f"{error.fd} exists; nothing was changed"
         case NotText() if type(error) is NotText:
             size = format_size(error.size_bytes)
+            if error.advice != NotText.advice:
+                return f"{error.fd} is {error.media_type} ({size}), not text; {error.advice}"
             ways = "write it to a file with fdstore export, or pass it to a command with fdstore cat or "
             ways += f"fdstore pipe{_remedy(error.media_type)}"
             return f"{error.fd} is {error.media_type} ({size}), not text; {ways}"

@@ -19,6 +19,7 @@ from fdstore.errors.base import (
     NotAllowed,
     NotFound,
     UnknownOutcome,
+    joined,
     quoted,
 )
 from fdstore.errors.content import (
@@ -137,5 +138,6 @@ __all__ = [
     "WriteFailed",
     "WrongEventLoop",
     "all_errors",
+    "joined",
     "quoted",
 ]

@@ -20,6 +20,20 @@ def quoted(value: object, limit: int = 80) -> str:
     return repr(shown).replace("\\\\", "\\") + ("..." if len(text) > limit else "")
 
 
+def joined(said: str, more: str) -> str:
+    """Return a sentence that goes on with a remedy or a consequence: after a `;`, without its full stop.
+
+    >>> joined("it is damaged", "--bytes stores it"), joined("Data format error.", "--bytes stores it")
+    ('it is damaged; --bytes stores it', 'Data format error; --bytes stores it')
+    >>> joined("Did you mean 'install'?", "the output stays as it was")
+    "Did you mean 'install'? The output stays as it was"
+    """
+    said = said.rstrip()
+    if said.endswith(("?", "!")):
+        return f"{said} {more[:1].upper()}{more[1:]}"
+    return f"{said if said.endswith('..') else said.removesuffix('.')}; {more}"
+
+
 def given(*arguments: Any) -> tuple[Any, ...]:
     """Return the arguments of the example of an error."""
     return arguments

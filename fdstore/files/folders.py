@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
@@ -37,10 +38,11 @@ class Found(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A name in a folder that is left out, and why: one of the reasons above."""
+    """Names in a folder that are left out, and why: one of the reasons above. A folder with all that is in it
+    is one name."""
 
-    below: str
     reason: str
+    names: int = 1
 
 
 class Unlisted(NamedTuple):
@@ -112,6 +114,25 @@ def _text(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+class _LeftOutFolder:
+    """A folder that is left out, in which `--include` patterns may take files: what is left out is then not
+    the folder but the rest of it."""
+
+    def __init__(self, reason: str, parent: _LeftOutFolder | None) -> None:
+        self.reason, self.parent = reason, parent
+        self.rest: Counter[str] = Counter()
+        self.has_taken = False
+
+    def end(self) -> Iterator[LeftOut]:
+        """Yield what is left out, once all in it was seen; tell it to the left out folder above instead."""
+        left = self.rest if self.has_taken else Counter({self.reason: 1})
+        if self.parent is None:
+            yield from (LeftOut(reason, count) for reason, count in left.items())
+        else:
+            self.parent.rest += left
+            self.parent.has_taken |= self.has_taken
+
+
 class _Rules(NamedTuple):
     """The patterns of one `.gitignore`, and the folder that they are relative to, below the folder that is
     walked; of one above it, the path of the walked folder from there."""
@@ -128,10 +149,14 @@ class _Rules(NamedTuple):
 
 def walk(top: str, include: Patterns, exclude: Patterns) -> Iterator[Found | LeftOut | Unlisted]:
     """Yield what is in a folder and the folders in it, in the order of their names. Nothing is followed: no
-    links."""
-    waiting: list[tuple[str, str, tuple[_Rules, ...], str]] = [(top, "", _rules_above(top), "")]
+    links. What is left out of a folder with a file that is taken nevertheless follows what is in it."""
+    waiting: list[_Waiting | _LeftOutFolder] = [_Waiting(top, "", _rules_above(top), None)]
     while waiting:
-        folder, below, rules, left_out = waiting.pop()
+        following = waiting.pop()
+        if isinstance(following, _LeftOutFolder):
+            yield from following.end()
+            continue
+        folder, below, rules, left_out = following
         try:
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: os.fsencode(entry.name))
@@ -147,19 +172,33 @@ def walk(top: str, include: Patterns, exclude: Patterns) -> Iterator[Found | Lef
             inner = f"{below}/{entry.name}" if below else entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
             if not is_folder and not entry.is_file(follow_symlinks=False):
-                if not left_out:
-                    yield LeftOut(inner, LINK if entry.is_symlink() else SPECIAL)
-                continue
-            reason = left_out or _reason(entry.name, inner, rules, exclude, is_folder=is_folder)
+                reason = LINK if entry.is_symlink() else SPECIAL
+            elif left_out is not None:
+                reason = left_out.reason
+            else:
+                reason = _reason(entry.name, inner, rules, exclude, is_folder=is_folder)
             if is_folder and (not reason or include):
-                if reason and not left_out:
-                    yield LeftOut(inner, reason)
-                folders.append((entry.path, inner, rules, reason))
-            elif not is_folder and (not reason or (include and include.takes(inner))):
+                itself = _LeftOutFolder(reason, left_out) if reason else None
+                folders.append((_Waiting(entry.path, inner, rules, itself), itself))
+            elif not reason or (reason not in NOUNS and include and include.takes(inner)):
+                if left_out is not None:
+                    left_out.has_taken = True
                 yield Found(entry.path, inner)
-            elif not left_out:
-                yield LeftOut(inner, reason)
-        waiting += reversed(folders)
+            elif left_out is not None:
+                left_out.rest[reason] += 1
+            else:
+                yield LeftOut(reason)
+        for each, itself in reversed(folders):
+            waiting += [each] if itself is None else [itself, each]
+
+
+class _Waiting(NamedTuple):
+    """A folder to look into, the rules that hold in it, and itself if it is left out."""
+
+    path: str
+    below: str
+    rules: tuple[_Rules, ...]
+    left_out: _LeftOutFolder | None
 
 
 def _reason(name: str, below: str, rules: Sequence[_Rules], exclude: Patterns, *, is_folder: bool) -> str:

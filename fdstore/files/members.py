@@ -25,7 +25,7 @@ from itertools import count
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import BinaryIO, Literal, NamedTuple, cast
 
-from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, TimedOut, TooLarge, quoted
+from fdstore.errors import InvalidArgument, PathRefused, TargetMissing, TimedOut, TooLarge, joined, quoted
 from fdstore.files.archive_members import Contents, Entry, Odd
 from fdstore.files.documents.convert import (
     can_convert,
@@ -249,7 +249,7 @@ class _Finder:
                     except (InvalidArgument, PathRefused, TargetMissing) as error:
                         self._found.odd.append(Odd(shown, getattr(error, "problem", str(error))))
                 case LeftOut():
-                    self._found.left_out[each.reason] += 1
+                    self._found.left_out[each.reason] += each.names
                 case _:
                     self._found.odd.append(Odd(os.path.join(path, each.below), each.problem))
 
@@ -291,7 +291,9 @@ class _Finder:
             os.unlink(path)
             if member.is_named:
                 if self._choice.otherwise and isinstance(error, InvalidArgument):
-                    raise InvalidArgument(error.argument, error.problem + self._choice.otherwise) from error
+                    raise InvalidArgument(
+                        error.argument, joined(error.problem, self._choice.otherwise)
+                    ) from error
                 raise
             self._found.odd.append(Odd(shown, getattr(error, "problem", str(error))))
         self._append(

@@ -129,6 +129,12 @@ def find_cli() -> Path | None:
     return next(_executables("redis-cli", "valkey-cli"), None)
 
 
+def cli_version(program: Path) -> tuple[int, ...]:
+    """Return the version that a redis-cli or valkey-cli reports; () if it cannot be run."""
+    found = re.search(rb"-cli (\d+)\.(\d+)\.(\d+)", _version_output(program))
+    return tuple(int(number) for number in found.groups()) if found else ()
+
+
 def installed_binaries() -> list[Path]:
     """Return all usable servers, newest first; equal versions in PATH order. With FDSTORE_REDIS_SERVER, that
     one alone."""

@@ -30,7 +30,7 @@ from fdstore.local.redis_server import is_embedded
 from fdstore.local.server_process import wait_until
 from fdstore.local.worker_environment import Surroundings
 from fdstore.setup.settings import DEFAULT_PREFIX
-from fdstore.setup.url_options import hide_password
+from fdstore.setup.url_options import shown_url
 
 READY_S = 300.0
 """The time for which a starting worker may run without being ready. Only one that hangs takes so long: the
@@ -139,7 +139,7 @@ class BackgroundWorker(WorkerFiles):
         if ready not in (said := self._log_since(size)):
             lines = said.decode("utf-8", "replace").strip().splitlines()[-3:]
             raise StartFailed(
-                hide_password(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
+                shown_url(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
             )
         return process.pid
 

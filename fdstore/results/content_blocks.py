@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from fdstore.errors import InvalidArgument
+from fdstore.errors.description import read_or
 from fdstore.results.json_text import json_text, json_value
 from fdstore.results.pictures import Picture
 from fdstore.results.wrapping import block_text, is_blank, replace_text
@@ -37,9 +38,10 @@ def content_blocks(value: object) -> Sequence[Any] | None:
     >>> content_blocks([{"type": "text", "text": "Hello"}]) is None, content_blocks([{"type": "bug"}]) is None
     (False, True)
     """
-    if not isinstance(value, (list, tuple)) or not value:
+    if not issubclass(type(value), (list, tuple)) or not value:
         return None
-    return value if all(map(is_block, value)) else None
+    found = cast("Sequence[Any]", value)
+    return found if all(map(is_block, found)) else None
 
 
 def is_block(value: object) -> bool:
@@ -48,8 +50,9 @@ def is_block(value: object) -> bool:
 
 
 def field(block: object, name: str) -> object:
-    """Return a field of a block, which is a dict or an object of an SDK."""
-    return block.get(name) if isinstance(block, dict) else getattr(block, name, None)
+    """Return a field of a block, which is a dict or an object of an SDK; None if reading it raises, as an
+    object that is no block may."""
+    return read_or(lambda: block.get(name) if isinstance(block, dict) else getattr(block, name, None), None)
 
 
 def text_block(text: str) -> dict[str, Any]:

@@ -19,9 +19,11 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import InvalidArgument
+from fdstore.errors.description import describe_error, is_a, read_or
 from fdstore.text.surrogates import escape_surrogates
 
-_NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError)
+PROBLEM_CHARS = 300
+"""The most that is shown of what a value raised."""
 
 
 def json_text(value: Any) -> str:
@@ -30,15 +32,12 @@ def json_text(value: Any) -> str:
     >>> json_text({"a": [1, None]}), json_text({None: float("nan"), "half": "\ud83d"})
     ('{"a":[1,null]}', '{"null": NaN, "half": "\\ud83d"}')
     """
-    try:
-        written = msgspec.json.encode(value, enc_hook=_content_of)
-        if b"null" not in written or _is_strict(value):
-            return written.decode("utf-8")
-    except _NOT_JSON:
-        pass
+    # a value may be of any class, whose methods may raise anything
+    if (written := read_or(lambda: _strict_json(value), None)) is not None:
+        return written
     try:
         return escape_surrogates(_python_json(value))
-    except _NOT_JSON as error:
+    except Exception as error:
         raise _no_json(value, error) from error
 
 
@@ -51,8 +50,14 @@ def json_value(value: Any) -> Any:
     """
     try:
         return _with_text_keys(msgspec.to_builtins(value, enc_hook=_content_of), escape_surrogates)
-    except _NOT_JSON as error:
+    except Exception as error:
         raise _no_json(value, error) from error
+
+
+def _strict_json(value: Any) -> str | None:
+    """Return a value as msgspec writes it, None if that changes it."""
+    written = msgspec.json.encode(value, enc_hook=_content_of)
+    return written.decode("utf-8") if b"null" not in written or _is_strict(value) else None
 
 
 def _is_strict(value: Any) -> bool:
@@ -118,8 +123,10 @@ def _content_of(value: Any) -> Any:
 
 def _no_json(value: object, error: Exception) -> InvalidArgument:
     problem = f"the tool returned a {type(value).__name__}, which is neither text nor JSON"
-    if isinstance(error, RecursionError):
+    if is_a(error, RecursionError):
         problem += ": it is nested too deep, or holds itself; return a text of it"
-    elif isinstance(error, ValueError):
+    elif is_a(error, (ValueError, OverflowError)):
         problem += f": {error}; return a text of it"
+    elif not is_a(error, TypeError):
+        problem += f": reading it raised {describe_error(error)[:PROBLEM_CHARS]}; return a text of it"
     return InvalidArgument("", problem)

@@ -68,9 +68,9 @@ def offload(
     `call_id` under which another value was stored; `QuotaExceeded`.
     """
     fd = "" if name is None else name_id(name)
-    is_error = isinstance(value, BaseException)
+    is_error = issubclass(type(value), BaseException)
     output = error_output(value) if is_error else value
-    if isinstance(output, FDStoreError):
+    if is_error and isinstance(output, FDStoreError):
         rendered = fd_error(output)
         output = escape_surrogates(rendered.text)
         if not exceeds_threshold(context, output, source, is_element=True):
@@ -162,7 +162,7 @@ _Part = str | bytes | Picture | None
 def _part(context: Context, output: Any, source: str) -> _Part:
     if (picture := picture_in(output)) is not None:
         return picture if context.fds_on else None
-    if isinstance(output, (bytes, bytearray)) and context.fds_on:
+    if issubclass(type(output), (bytes, bytearray)) and context.fds_on:
         try:
             return bytes(output).decode("utf-8")
         except UnicodeDecodeError:

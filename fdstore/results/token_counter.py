@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from fdstore.errors.description import logged
 from fdstore.text.tokens import estimate_tokens
 
 log = logging.getLogger("fdstore.tools")
@@ -42,9 +43,10 @@ class TokenCounter:
         except KeyboardInterrupt:
             raise
         # a tokenizer in Rust may panic, which is no Exception
-        except BaseException:
+        except BaseException as error:
             if not self._has_failed:
-                log.warning("count_tokens failed; results are judged by the estimate", exc_info=True)
+                said = "count_tokens failed; results are judged by the estimate"
+                log.warning(said, exc_info=logged(error))
             self._has_failed = True
             return self._estimate(text)
         if isinstance(counted, bool) or not isinstance(counted, (int, float)) or not 0 <= counted < math.inf:

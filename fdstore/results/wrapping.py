@@ -15,6 +15,7 @@ from fdstore.elements.build import Rendered
 from fdstore.elements.facts import NO_FACTS, ResultFacts, in_block, join_facts
 from fdstore.elements.render import fd_error, fd_inline, fd_result_of_bytes
 from fdstore.errors import FDStoreError
+from fdstore.errors.description import read_or
 from fdstore.model.records import Descriptor, ProcessRecord
 from fdstore.results.block_groups import groups_to_store, join_groups
 from fdstore.results.context import Context
@@ -235,7 +236,12 @@ def _wrap_input_text(context: Context, text: str, call_id: str | None) -> Operat
 
 
 def block_text(block: Any) -> str | None:
-    """Return the text of a text block (a dict or an SDK object); None for any other block."""
+    """Return the text of a text block (a dict or an SDK object); None for any other block, also one that
+    raises when it is read."""
+    return read_or(lambda: _text_of(block), None)
+
+
+def _text_of(block: Any) -> str | None:
     if isinstance(block, str):
         return block
     if isinstance(block, dict):
@@ -248,11 +254,12 @@ def block_text(block: Any) -> str | None:
 def to_text(result: Any) -> str:
     """Convert a tool's return value to text: a string, bytes, or any value that `json_text` writes. Raises
     `InvalidArgument` for other values."""
-    if isinstance(result, str):
+    kind = type(result)  # `isinstance` reads `__class__`, which may raise
+    if issubclass(kind, str):
         return str.__str__(result)  # a subclass may have other rules
     if result is None:
         return ""
-    if isinstance(result, (bytes, bytearray)):
+    if issubclass(kind, (bytes, bytearray)):
         return bytes(result).decode("utf-8", "backslashreplace")
     return json_text(result)
 

@@ -207,8 +207,13 @@ VARIABLES = {kind: said_of(kind, Variable) for kind in (Settings, HttpLimits)}
 """The variables of the fields of each."""
 
 
+MAX_PATH_BYTES, MAX_NAME_BYTES = 4095, 255
+"""Of a path, and of each name in it, on Linux and macOS at most."""
+
+
 def read(environ: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings from `environ` (default: `os.environ`).
+    """Read the settings from `environ` (default: `os.environ`). Raises `InvalidArgument` for a data directory
+    whose name is too long for any file system.
 
     >>> read({"HOME": "/home/ann"}).data_dir
     PosixPath('/home/ann/.local/share/fdstore')
@@ -224,7 +229,19 @@ def read(environ: Mapping[str, str] | None = None) -> Settings:
         "claude_dir": home / ".claude",
         "codex_dir": home / ".codex",
     }
-    return msgspec.convert(directories | given, Settings, dec_hook=lambda kind, value: kind(value))
+    found = msgspec.convert(directories | given, Settings, dec_hook=lambda kind, value: kind(value))
+    _check_length(found.data_dir)
+    return found
+
+
+def _check_length(directory: Path) -> None:
+    if len(os.fsencode(directory)) > MAX_PATH_BYTES:
+        problem = f"{quoted(str(directory))} is too long; a path has at most {MAX_PATH_BYTES} bytes"
+    elif any(len(os.fsencode(name)) > MAX_NAME_BYTES for name in directory.parts):
+        problem = f"{quoted(str(directory))} is too long; a name in it has at most {MAX_NAME_BYTES} bytes"
+    else:
+        return
+    raise InvalidArgument("FDSTORE_DATA_DIR", problem)
 
 
 prepare(Settings, HttpLimits)

@@ -14,7 +14,7 @@ MAX_BYTES = 65_536
 
 FAILED, USAGE = 1, 2
 
-_COMMAND_LINE = {"url", "prefix", "FDSTORE_URL", "FDSTORE_BROKER_URL"}
+_COMMAND_LINE = {"url", "prefix", "FDSTORE_URL", "FDSTORE_BROKER_URL", "FDSTORE_DATA_DIR"}
 """Arguments that come from the common options and the environment."""
 
 

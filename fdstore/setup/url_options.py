@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, parse_qsl, unquote_plus, urlencode, urlsplit
 
+from fdstore.errors import quoted
+
 Address = tuple[str, int]
 """Host and port."""
 
@@ -89,8 +91,53 @@ def hide_password(url: str) -> str:
     if "sentinel_password" not in names:
         secret.add("sentinel_username")
     query = "&".join(_hide_value(option, secret) for option in parts.query.split("&"))
-    shown = parts._replace(netloc=f"{login}{at}{hosts}", query=query)
+    fragment = "***" if parts.fragment else ""  # it means nothing here
+    shown = parts._replace(netloc=f"{login}{at}{hosts}", query=query, fragment=fragment)
     return url if shown == parts else shown.geturl()
+
+
+SHOWN_CHARS = 500
+"""The most that is shown of a URL."""
+
+
+def shown_url(url: str) -> str:
+    """Return a URL as messages name the place: without its password, and cut if it is very long."""
+    return cut_url(hide_password(url))
+
+
+def cut_url(shown: str) -> str:
+    """Return the begin of what is shown of a very long URL."""
+    return shown if len(shown) <= SHOWN_CHARS else f"{shown[:SHOWN_CHARS]}..."
+
+
+def refused_url(url: str) -> str:
+    """Return a URL that is refused, for the error: without the login and the values of options. What is wrong
+    may be the name of the option that has the password.
+
+    >>> refused_url("redis://ann:secret@db.example/0?passwd=secret")
+    "'redis://***@db.example/0?passwd=***'"
+    """
+    shown = hide_password(url)
+    if shown == UNREADABLE:
+        return UNREADABLE
+    parts = split_url(shown)
+    login, at, hosts = parts.netloc.rpartition("@")
+    names = [option.partition("=")[0] for option in parts.query.split("&")]
+    query = "&".join(f"{name}=***" for name in names if name)
+    netloc = f"{'***' if login else ''}{at}{hosts}"
+    return quoted(parts._replace(netloc=netloc, query=query).geturl(), SHOWN_CHARS)
+
+
+def hide_values(said: str, url: str) -> str:
+    """Return what a library says of a URL without the values of its options.
+
+    >>> hide_values("Invalid flag: perhaps", "rediss://db.example?ssl_cert_reqs=perhaps")
+    'Invalid flag: ***'
+    """
+    values = {value for _, value in parse_qsl(split_url(url).query)}
+    for value in sorted(values, key=len, reverse=True):
+        said = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "***", said)
+    return said
 
 
 def _has_odd_port(host: str) -> bool:
@@ -150,13 +197,13 @@ def check_options(parts: SplitResult) -> None:
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in OPTIONS:
             known = ", ".join(sorted(OPTIONS - TLS_OPTIONS - SENTINEL_OPTIONS))
-            raise ValueError(f"the option {name!r} is unknown; known are {known}, and ssl_... with TLS")
+            raise ValueError(f"the option {quoted(name)} is unknown; known are {known}, and ssl_... with TLS")
         if name in TLS_OPTIONS and not parts.scheme.startswith("rediss"):
             raise ValueError(f"the option {name!r} is for TLS: begin the URL with rediss")
         if name in SENTINEL_OPTIONS and not parts.scheme.endswith("sentinel"):
             raise ValueError(f"the option {name!r} is for sentinel://")
         if name == "db":
-            check_database(value)
+            _check_number("the option 'db'", value)
 
 
 def check_login(parts: SplitResult) -> None:
@@ -178,8 +225,12 @@ def check_login(parts: SplitResult) -> None:
 
 def check_database(name: str) -> None:
     """Check the database number of a URL. Raises `ValueError`."""
-    if not (name.isascii() and name.isdigit()):
-        raise ValueError(f"a database is a number, as in redis://HOST:PORT/0, not {name!r}")
+    _check_number("a database", name, f", not {quoted(name)}")
+
+
+def _check_number(what: str, value: str, found: str = "") -> None:
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError(f"{what} is a number, as in redis://HOST:PORT/0{found}")
 
 
 def has_password(url: str) -> bool:
@@ -213,5 +264,5 @@ def _address(written: str, default_port: int) -> Address:
     host = host.removeprefix("[").removesuffix("]")
     host.encode("idna")  # raises for names that the resolver would reject
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{written!r} is not a host with a port")
+        raise ValueError(f"{quoted(written)} is not a host with a port")
     return host, int(port)

@@ -8,6 +8,7 @@ file, no network and no extension can be reached, and a query cannot change that
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -16,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, MissingExtra, TimedOut
+from fdstore.errors import InvalidArgument, MissingExtra, TimedOut, joined
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.sql.table_file import OBJECT_BYTES, TableFile
 
@@ -131,8 +132,29 @@ def _interrupted_after(
     if problem is not None:
         said = _without_paths(problem, folder)
         if isinstance(problem, (duckdb.BinderException, duckdb.CatalogException)):
+            said = _with_tables_for_hint(said, list(query.tables))
             said = "; ".join([said, *(_described(connection, name) for name in query.tables)])
         raise InvalidArgument("query", said) from problem
+
+
+_NO_TABLE = re.compile(
+    r"(.*\bTable with name .* does not exist)!(?: Did you mean \"([^\"]*)\".*)?", re.DOTALL
+)
+
+
+def _with_tables_for_hint(said: str, tables: list[str]) -> str:
+    """Return an error of DuckDB; that a table does not exist goes on with the tables that there are. What
+    DuckDB guesses may be a table of its own.
+
+    >>> _with_tables_for_hint('Table with name b does not exist! Did you mean "pg_am"?', ["a"])
+    'Table with name b does not exist; the only table is a'
+    """
+    found = _NO_TABLE.fullmatch(said)
+    if found is None:
+        return said
+    hint = f'! Did you mean "{found[2]}"?' if found[2] in tables else ""
+    known = f"the only table is {tables[0]}" if len(tables) == 1 else f"the tables are {', '.join(tables)}"
+    return joined(found[1] + hint, known)
 
 
 def _described(connection: duckdb.DuckDBPyConnection, name: str) -> str:

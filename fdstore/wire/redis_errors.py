@@ -70,6 +70,9 @@ def bare_message(error: Exception) -> str:
     return _WHERE_RAISED.sub("", str(error))
 
 
+MAX_MESSAGE_CHARS = 1000
+"""The most that is shown of why Redis cannot be reached."""
+
 IN_A_SCRIPT = re.compile(r"NOPERM|NOAUTH|ACL failure in script|The user executing the script can't")
 """The errors for a command in a script that the ACL forbids; versions of Redis differ."""
 
@@ -163,6 +166,8 @@ def translate(error: Exception, where: str) -> FDStoreError:
         if _COMMAND.search(message):
             advice += ", or a user with the commands of `worker` in deploy/users.acl"
         return StoreRefused(where, message.rstrip("."), advice)
+    if len(message) > MAX_MESSAGE_CHARS:  # redis-py quotes the host, however long it is
+        message = f"{message[:MAX_MESSAGE_CHARS]}..."
     return StoreUnavailable(where, message.rstrip("."))
 
 

@@ -38,9 +38,11 @@ from fdstore.setup.url_options import (
     check_login,
     check_options,
     format_address,
-    hide_password,
+    hide_values,
     parse_addresses,
+    refused_url,
     sentinel_login,
+    shown_url,
     split_url,
 )
 from fdstore.wire.connection_options import CONNECT_TIMEOUT_S, UNNAMED, connection_options
@@ -85,7 +87,7 @@ def parse_store_url(url: str) -> StoreUrl:
     """
     if not isinstance(url, str):
         raise InvalidArgument("url", f"a str is needed, not {quoted(url)}")
-    shown = hide_password(url)
+    shown = shown_url(url)
     try:
         parts = split_url(url)
         check_login(parts)
@@ -95,18 +97,19 @@ def parse_store_url(url: str) -> StoreUrl:
     except (ValueError, redis.RedisError) as error:
         if shown == UNREADABLE:
             raise InvalidArgument("url", HOW_TO_QUOTE) from None  # the error may quote the password
-        raise InvalidArgument("url", f"{shown!r}: {error}") from error
+        raise InvalidArgument("url", f"{refused_url(url)}: {error}") from None
     return place
 
 
 def _try_options(place: StoreUrl) -> None:
     """Construct a connection object, without connecting, so that redis-py validates every option."""
-    options = _parse_options(place.url)
-    connection_class = options.pop("connection_class", redis.Connection)
     try:
+        options = _parse_options(place.url)
+        connection_class = options.pop("connection_class", redis.Connection)
         connection_class(**{**options, **UNNAMED})  # for its name redis-py would read its package's metadata
-    except TypeError as error:  # an option that this version of redis-py does not have
-        raise ValueError(error) from None
+    # TypeError: an option that this version of redis-py does not have
+    except (TypeError, ValueError, redis.RedisError) as error:
+        raise ValueError(hide_values(str(error), place.url)) from None
 
 
 def _parse_options(url: str, parse: Callable[[str], Any] = parse_url) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fdstore.errors import InvalidArgument, StoreUnavailable
+from fdstore.errors import InvalidArgument, StoreUnavailable, joined
 
 FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 
@@ -48,5 +48,5 @@ def add_hint(error: StoreUnavailable) -> None:
     hints = _HINTS.get(error.where.partition(":")[0].partition("+")[0], {})
     hint = next((hint for words, hint in hints.items() if words in error.problem), None)
     if hint is not None:
-        error.problem = f"{error.problem}; {hint}"
+        error.problem = joined(error.problem, hint)
         error.args = error.where, error.problem

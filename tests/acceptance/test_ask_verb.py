@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
+import shlex
 import signal
 import threading
 from collections.abc import Iterator
@@ -257,6 +259,35 @@ def test_with_demo_a_script_shows_what_would_happen_and_says_that_it_is_one(comm
     assert "a script plays the model; what it says is no answer" in ended.err
     assert "--prefix fdstore-demo" in ended.err
     assert trees(command) == []
+
+
+def test_with_demo_what_to_call_next_leads_to_the_script_again(command):
+    (command.folder / "build.log").write_text(LINES)
+    command.environment = command.without_key()
+    ended = command("ask", "Which lines have an ERROR?", "build.log", "--demo")
+
+    _, printed = ended.err.strip().split("; to ask more: ")
+    program, *words = shlex.split(printed)
+    more = command(*[word.replace("...", "Where is ERROR 7?") for word in words])
+
+    assert program == "fdstore"
+    assert more.code == 0, more.err
+    assert more.out.startswith("This is a script, not a model")
+
+
+def test_with_demo_nothing_has_a_price(command):
+    (command.folder / "build.log").write_text(LINES)
+    command.environment = command.without_key() | {
+        "FDSTORE_PRICES": "claude-sonnet-5-5=3,15,USD script=1,5,USD"
+    }
+
+    shown = command("ask", "Which lines have an ERROR?", "build.log", "--demo")
+    written = command("ask", "Which lines have an ERROR?", "build.log", "--demo", "--json")
+
+    assert "tokens" in shown.err
+    assert "USD" not in shown.err
+    assert "USD" not in written.out
+    assert '"cost"' not in written.out or not json.loads(written.out)["taken"]["cost"]
 
 
 def test_with_demo_a_folder_of_many_texts_is_told_in_short(command):

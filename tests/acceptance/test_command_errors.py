@@ -105,6 +105,18 @@ def test_an_error_has_its_type_and_exit_code_and_no_words_of_python_and_nothing_
     assert [process.id for process in store.processes()] == ["triage", "triage.1"]
 
 
+@pytest.mark.parametrize("verb", ["ps", "status", "doctor", *thorough("other verbs", "saved", "token ls")])
+@pytest.mark.parametrize("directory", ["/" + 100_000 * "a", "/data/" + 300 * "a"])
+def test_a_data_directory_that_cannot_exist_is_refused_in_one_short_line(verb, directory):
+    environment = {"FDSTORE_DATA_DIR": directory, "FDSTORE_URL": None}
+
+    ran = CliRunner().invoke(cli, verb.split(), env=environment)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("fdstore: invalid_argument: FDSTORE_DATA_DIR: '/")
+    assert len(ran.stderr) < 300
+
+
 def test_common_options_are_accepted_before_the_verb_and_overridden_after_it(command, store, proc):
     proc.create("one\n")
 

@@ -82,6 +82,21 @@ def test_a_document_gets_the_name_that_is_given_and_that_name_with_txt(command, 
     assert store.process("triage").stat("name:piped.txt").media_type == "text/csv"
 
 
+def test_a_document_that_is_read_names_its_text_if_that_is_stored(command, tmp_path):
+    (tmp_path / "report.pdf").write_bytes(pdf_of("Revenue rose."))
+    command("put", "triage", "report.pdf", "--name", "report.pdf")
+    command("put", "triage", "report.pdf", "--name", "alone", "--bytes")
+    calls = [["read", "{}"], ["search", "{}", "rose"], ["sql", "{}", "FROM content"], ["tail", "{}"]]
+
+    for verb, *words in calls:
+        named = command(verb, "triage", *[word.format("name:report.pdf") for word in words])
+        alone = command(verb, "triage", *[word.format("name:alone") for word in words])
+
+        assert named.code in (1, 2)
+        assert named.err.endswith("not text; its text is name:report.pdf.txt\n")
+        assert alone.err.endswith("this makes text of it: pdftotext -layout FILE -\n")
+
+
 def test_a_document_without_a_text_is_an_error_that_says_how_to_store_it(command, store, tmp_path):
     (tmp_path / "scan.pdf").write_bytes(pdf_of("", ""))
     problem = (
@@ -91,9 +106,13 @@ def test_a_document_without_a_text_is_an_error_that_says_how_to_store_it(command
     named = command("put", "triage", "scan.pdf")
     asked = command("ask", "What does it say?", "scan.pdf", "--demo")
     below = command("put", "triage", "./", "--include", "*.pdf")
+    (tmp_path / "torn").write_bytes(b"%PDF-1.7\n" + 2000 * b"torn ")
+    torn = command("put", "triage", "torn")
 
     assert (named.code, named.out) == (1, "")
     assert named.err == f"fdstore: invalid_argument: scan.pdf: {problem}; --bytes stores it as it is\n"
+    assert torn.code == 1
+    assert torn.err.endswith("(PDFium: Data format error); --bytes stores it as it is\n")
     assert asked.code == 1
     assert asked.err.endswith(f"fdstore: invalid_argument: scan.pdf: {problem}\n")
     assert (below.code, below.lines) == (1, ["name:scan.pdf"])
@@ -113,10 +132,10 @@ def test_all_that_is_text_or_a_document_on_a_desk_is_stored_and_the_rest_has_its
     assert {fd.removeprefix(start) for fd, kind in stored.items() if kind == "text"} == TEXTS
     assert {fd.removeprefix(start) for fd, kind in stored.items() if kind == "bytes"} == BYTES
     for remedy in (
-        "UTF-16; this makes text of it: iconv -f utf-16 -t utf-8 FILE: desk/part 0/more/wide.txt",
-        "a SQLite database; this makes text of it: sqlite3 FILE .dump: desk/part 0/more/words.sqlite3",
-        "a 7-Zip archive; this makes text of it: bsdtar -xOf FILE: desk/part 0/more/backup.7z",
-        "an ELF program; this makes text of it: readelf -aW FILE: desk/part 0/more/program",
+        "desk/part 0/more/wide.txt: UTF-16; this makes text of it: iconv -f utf-16 -t utf-8 FILE",
+        "desk/part 0/more/words.sqlite3: a SQLite database; this makes text of it: sqlite3 FILE .dump",
+        "desk/part 0/more/backup.7z: a 7-Zip archive; this makes text of it: bsdtar -xOf FILE",
+        "desk/part 0/more/program: an ELF program; this makes text of it: readelf -aW FILE",
     ):
         assert f"fdstore: {remedy}\n" in ended.err
     assert f"8 of {len(TEXTS | BYTES)} are not UTF-8, stored as bytes" in ended.err

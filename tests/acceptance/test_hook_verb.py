@@ -46,6 +46,7 @@ def test_a_long_output_is_stored_and_replaced_and_read_back(command, tmp_path):
         (["claude", "--url", "nonsense://"], None, 0, "invalid_argument"),
         (["claude", "--url-file", "/absent"], None, 1, "the output stays as it was"),
         (["claud"], None, 1, "the output stays as it was"),
+        (["instal", "codex"], None, 1, "'install'; the output stays as it was\n"),
     ],
 )
 def test_what_fails_leaves_the_output_as_it_was_and_never_exits_with_2(

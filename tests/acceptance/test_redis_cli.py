@@ -55,6 +55,20 @@ def test_json_names_the_fields_of_a_hash(bare):
     assert bare("redis-cli", "--json", "HGETALL", TABLE).document == {"fd:1": "triage/1"}
 
 
+def test_json_works_though_the_redis_cli_on_path_is_too_old_for_it(bare, tmp_path):
+    (tmp_path / "redis-cli").write_text("#!/bin/sh\necho redis-cli 6.2.14; [ $1 = --version ]\n")
+    (tmp_path / "redis-cli").chmod(0o755)
+
+    assert bare("redis-cli", "--json", "HGETALL", TABLE).document == {"fd:1": "triage/1"}
+    assert bare("redis-cli", "HGETALL", TABLE).out == "redis-cli 6.2.14\n"
+    ended = bare("redis-cli", "--json", "--bigkeys")
+    assert ended.code == 2
+    assert (
+        "--bigkeys needs redis-cli itself, and --json needs redis-cli 7: the one on PATH is older"
+        in ended.err
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "stdin", "code", "said"),
     [

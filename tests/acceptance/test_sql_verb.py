@@ -99,3 +99,15 @@ def test_a_hundred_megabytes_are_queried_in_bounded_memory(command, proc, tmp_pa
     found = [n * 7919 % 1_000_003 for n in range(0, rows, 97)]
     assert json.loads(out) == {"city": "city 0", "n": len(found), "people": sum(found)}, err
     assert 0 < max(peaks) < 500 << 20
+
+
+def test_a_table_that_does_not_exist_leads_to_those_that_do(command, tables):
+    one = command("sql", "triage", "a=fd:1", "SELECT * FROM content").err
+    of_duckdb = command("sql", "triage", "a=fd:1", "SELECT * FROM pg_constrain").err
+    near = command("sql", "triage", "a=fd:1", "cities=fd:1", "SELECT * FROM citie").err
+
+    assert "Table with name content does not exist; the only table is a; a has the columns: city " in one
+    assert "Table with name pg_constrain does not exist; the only table is a; " in of_duckdb
+    assert (
+        'citie does not exist! Did you mean "cities"? The tables are a, cities; a has the columns: ' in near
+    )

@@ -12,7 +12,9 @@ import pytest
 import redis
 
 import fdstore
+from fdstore.agents.runtime.local_worker import warn_of_misfits
 from fdstore.local.redis_server import PrivateServer
+from fdstore.local.worker import BackgroundWorker
 from fdstore.local.worker_environment import Surroundings
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command
@@ -125,22 +127,32 @@ def test_run_starts_a_worker_for_a_program_that_only_runs_pipelines(fresh, tmp_p
     assert worker_pid(fresh) is not None
 
 
-def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_the_run(command, tmp_path):
+def test_a_busy_worker_is_not_replaced_and_the_differences_are_printed_before_the_run(
+    command, tmp_path, monkeypatch
+):
     command.environment = command.without_key() | {"HOME": str(tmp_path)}
     write_programs(command.folder)
     stem = command.data_dir / f"worker@{command.environment['FDSTORE_PREFIX']}"
     started_with = Surroundings.here("salt", command.environment)
     stem.with_suffix(".json").write_bytes(msgspec.json.encode(started_with))
     stem.with_suffix(".pid").write_text("4711\n")
+    logged: list[str] = []
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of another shell")
+    monkeypatch.setenv("FDSTORE_DATA_DIR", str(command.data_dir))
     with command.store() as store, ScriptedModel([say("Alone.")]) as model:
         start_running_agent(store)
         command.environment |= model.environ
         with stem.with_suffix(".lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # as the worker would
             ran = command("run", "parent.toml", "-p", "go")
+            background = BackgroundWorker(command.data_dir, store.url, store.prefix)
+            warn_of_misfits(background, for_functions=False, say=logged.append)
 
+    assert logged[0].startswith("the background worker (pid 4711) is at work")  # the log names fdstore
     told = ran.err.splitlines()[0]
-    assert "the background worker (pid 4711) is at work and was started elsewhere: ANTHROPIC_API_KEY" in told
+    assert told.startswith(
+        "fdstore: the background worker (pid 4711) is at work and was started elsewhere: ANTHROPIC_API_KEY"
+    )
     assert ran.out == "Alone.\n"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from fdstore.client.write_buffer import reason_of
-from fdstore.errors.description import MAX_CAUSES, describe_error
+from fdstore.errors.description import MAX_CAUSES, describe_error, logged
 
 
 def test_the_notes_of_an_exception_follow_its_text() -> None:
@@ -24,6 +26,25 @@ def test_notes_that_are_no_texts_are_left_out() -> None:
 
     assert describe_error(error) == "ValueError: no such day\na note"
     assert describe_error(broken) == "ValueError: no such day"
+
+
+class Unreadable(ValueError):
+    @property
+    def __notes__(self) -> list[str]:
+        raise RuntimeError("no notes")
+
+
+def test_an_exception_that_cannot_be_formatted_is_logged_by_its_description() -> None:
+    try:
+        raise Unreadable("no such day")
+    except Unreadable as error:
+        told = "".join(traceback.format_exception(*logged(error)))
+
+    assert told.startswith("Traceback")
+    assert "test_an_exception_that_cannot" in told
+    assert told.endswith("RuntimeError: Unreadable: no such day\n")
+    plain = ValueError("no such day")
+    assert logged(plain)[:2] == (ValueError, plain)
 
 
 def test_of_a_large_group_some_causes_are_told_and_the_others_counted() -> None:

@@ -16,7 +16,7 @@ from fdstore.agents.runtime.claim import Flag, Lease, WorkerStopping
 from fdstore.agents.runtime.store_wait import WaitLog, until_taken
 from fdstore.client import Store
 from fdstore.errors import REFUSALS, STORE_FAILURES, FDStoreError, Fenced, NewerFormat, NotAllowed, NotFound
-from fdstore.errors.description import describe_error
+from fdstore.errors.description import describe_error, logged
 from fdstore.model import ends
 from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.keys import ProcessKeys
@@ -123,7 +123,7 @@ class Attempt:
                 return self._fail(str(error))
             except Exception as error:
                 # a bug here or in a user's module must not leave a process that never ends
-                log.exception("process %s failed", self.process)
+                log.error("process %s failed", self.process, exc_info=logged(error))
                 return self._fail(describe_error(error)[:500])
 
     def end(self, step: Callable[[], T]) -> T:

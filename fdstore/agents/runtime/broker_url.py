@@ -7,13 +7,14 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.setup.url_options import (
     HOW_TO_QUOTE,
     UNREADABLE,
     check_database,
     check_login,
     check_options,
+    cut_url,
     format_address,
     hide_password,
     parse_addresses,
@@ -66,7 +67,7 @@ def find_broker(store_url: str, broker_url: str | None = None) -> Broker:
     raise InvalidArgument(
         argument,
         f"the workers' queue needs redis://, rediss://, unix://, sentinel:// or rediss+sentinel://, not "
-        f"{parts.scheme}://"
+        f"{quoted(f'{parts.scheme}://')}"
         "; set FDSTORE_BROKER_URL to a single Redis (a Cluster cannot hold the queue)",
     )
 
@@ -76,7 +77,8 @@ def _on_tcp(parts: SplitResult, query: dict[str, str]) -> Broker:
     database = query.get("db") or parts.path.strip("/") or "0"
     where = f"{_host(parts)}:{parts.port or 6379}/{database}"
     options = f"?{urlencode(tls)}" if tls else ""
-    return Broker(f"{parts.scheme}://{_login(parts, query)}{where}{options}", f"{parts.scheme}://{where}")
+    url = f"{parts.scheme}://{_login(parts, query)}{where}{options}"
+    return Broker(url, cut_url(f"{parts.scheme}://{where}"))
 
 
 def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
@@ -85,7 +87,7 @@ def _on_socket(parts: SplitResult, query: dict[str, str]) -> Broker:
     database = query.get("db") or query.get("virtual_host") or "0"
     return Broker(
         f"redis+socket://{_login(parts, query)}{path}?virtual_host={quote(database)}",
-        f"unix://{path}?db={quote(database)}",
+        cut_url(f"unix://{path}?db={quote(database)}"),
     )
 
 
@@ -99,7 +101,7 @@ def _behind_sentinels(parts: SplitResult, query: dict[str, str]) -> Broker:
     timeouts = dict.fromkeys(("socket_timeout", "socket_connect_timeout"), SENTINEL_TIMEOUT_S)
     return Broker(
         ";".join(f"sentinel://{_login(parts, query)}{sentinel}/{database}" for sentinel in sentinels),
-        f"{parts.scheme}://{','.join(sentinels)}/{master}/{database}",
+        cut_url(f"{parts.scheme}://{','.join(sentinels)}/{master}/{database}"),
         {"master_name": unquote(master), "sentinel_kwargs": {**timeouts, **sentinel_options}},
         tls,
     )

@@ -48,7 +48,7 @@ def renew_if_idle(
     if any(member.state in ("running", "waiting") for member in members):
         _say_misfits(pid, others, say)
         return
-    say(f"fdstore: the background worker (pid {pid}) was started elsewhere ({others}): starting another")
+    say(f"the background worker (pid {pid}) was started elsewhere ({others}): starting another")
     background.stop()
 
 
@@ -68,7 +68,7 @@ def _misfits(background: BackgroundWorker, for_functions: bool, variables: Colle
 
 def _say_misfits(pid: int | None, others: str, say: Say) -> None:
     say(
-        f"fdstore: the background worker (pid {pid}) is at work and was started elsewhere: {others}. Spawned "
+        f"the background worker (pid {pid}) is at work and was started elsewhere: {others}. Spawned "
         "agents run in its environment; `fdstore down` and `fdstore up` replace it after that work"
     )
 

@@ -239,6 +239,8 @@ class GroupRouter:
         else:
             server.state, server.about = "ready", about
             server.capabilities = object_at(about, "capabilities")
+            if parts_of(about.get("capabilities", b"")) is None:
+                yield Say(f"the MCP server {name} does not say what it can do, so it is not asked for tools")
             if self._is_initialized:
                 yield ToServer(name, line_of({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             if self._is_answered:

@@ -21,6 +21,7 @@ import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from json.decoder import scanstring  # type: ignore[attr-defined]  # how json reads a string
 from typing import Any, TypeAlias, TypeVar
 
@@ -144,6 +145,44 @@ def value_of(value: Json) -> Any:
         return json.loads(show_lone_surrogates(bytes(value)), strict=False)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def exact_value_of(value: Json) -> Any:
+    """Return the value of a JSON text so that two are equal only if they are the same JSON: no number is
+    rounded, or equal to a boolean. Raises `ValueError` as `value_of`, and for two members with one name.
+
+    >>> exact_value_of(b'{"a": 1.0}') == exact_value_of(b'{"a":1}')
+    True
+    >>> exact_value_of(b"[1]") == exact_value_of(b"[true]")
+    False
+    """
+    try:
+        return json.loads(
+            show_lone_surrogates(bytes(value)),
+            strict=False,
+            parse_int=_exact_number,
+            parse_float=_exact_number,
+            parse_constant=_exact_number,
+            object_pairs_hook=_distinct,
+        )
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _exact_number(literal: str) -> tuple[Decimal | str]:
+    """Return a number as what is no other JSON value."""
+    try:
+        number = Decimal(literal)
+    except InvalidOperation:  # its exponent is too large
+        return (literal,)
+    return (number,) if number.is_finite() else (literal,)
+
+
+def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("two members have one name")
+    return found
 
 
 def is_json(value: Json) -> bool:

@@ -67,7 +67,10 @@ class PagedList:
         if self._bytes > MAX_LIST_BYTES:
             self._stop(f"it is longer than {MAX_LIST_BYTES >> 20} MiB")
             return None
-        self._add(items_of(result.get(self._kind.field, b"")) or [])
+        items = items_of(result.get(self._kind.field, b""))
+        if items is None:
+            self._note(f"it has no list of {self._kind.field}")
+        self._add(items or [])
         cursor = result.get("nextCursor")
         if cursor is None or is_null(cursor):
             self.has_ended = True

@@ -19,6 +19,7 @@ from msgspec import Raw
 from fdstore.hosts.gateway.json_parts import (
     Json,
     Parts,
+    exact_value_of,
     is_string,
     items_of,
     object_at,
@@ -205,7 +206,12 @@ class _Comparable:
         if text.lstrip()[:1].encode() != bytes(memoryview(self._json)[:1]):
             return False
         try:
-            return _are_equal(value_of(text.encode()), self._value)
+            written = text.encode()
+            if not _may_be_equal(value_of(written), self._value):
+                return False
+            if self._compact and _compact(lambda: written) == self._compact:
+                return True
+            return bool(exact_value_of(written) == exact_value_of(self._json))
         except ValueError:
             return False
 
@@ -218,7 +224,8 @@ class _Comparable:
         return value_of(self._json)
 
 
-def _are_equal(one: Any, other: Any) -> bool:
+def _may_be_equal(one: Any, other: Any) -> bool:
+    """Return whether two values may be the same JSON; for Python true is 1, too."""
     return bool(one == other) or repr(one) == repr(other)  # no NaN is equal to another
 
 

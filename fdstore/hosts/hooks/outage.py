@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from fdstore.errors import FDStoreError, StoreUnavailable
-from fdstore.setup.url_options import hide_password
+from fdstore.setup.url_options import shown_url
 from fdstore.wire.breaker import PAUSES_S, Outage, begin_outage, is_unanswered
 
 
@@ -31,7 +31,7 @@ def leave_alone_if_away(
     began, outage = clock(), _read(path)
     if outage is not None:
         if 0 < outage.retry_at - began <= PAUSES_S[-1]:
-            where = "the embedded server" if url is None else hide_password(url)
+            where = "the embedded server" if url is None else shown_url(url)
             raise StoreUnavailable(where, outage.describe(began))
         _write(path, outage.failed_again(began))  # other hooks leave the store alone meanwhile
     try:

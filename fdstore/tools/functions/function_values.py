@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.errors.description import describe_error
+from fdstore.errors.description import describe_error, is_a
 from fdstore.model.msgspec_types import prepare
 from fdstore.programs.interpreter.events import Exceptions
 from fdstore.results.json_text import json_text, json_value
@@ -55,7 +55,7 @@ def call_for_value(tool: PythonTool, values: dict[str, Any]) -> FunctionOutcome:
         return result
     error = result.error
     return FunctionOutcome(
-        error=f"{error.type}: {error}" if isinstance(error, FDStoreError) else describe_error(error)
+        error=f"{error.type}: {error}" if is_a(error, FDStoreError) else describe_error(error)
     )
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument
-from fdstore.errors.description import describe_error
+from fdstore.errors.description import describe_error, logged
 from fdstore.model.msgspec_types import prepare
 from fdstore.tools.arguments import PROBLEM_CHARS, convert, schema_of
 from fdstore.tools.functions.pydantic_types import Validated, is_field, needs_pydantic, validated
@@ -45,7 +45,9 @@ class Parameters(msgspec.Struct, frozen=True):
             raise
         # the checks of a dataclass or a model are the user's code
         except Exception as error:
-            log.error("the arguments of %s cannot be checked", self.arguments.__name__, exc_info=True)
+            log.error(
+                "the arguments of %s cannot be checked", self.arguments.__name__, exc_info=logged(error)
+            )
             problem = f"the arguments cannot be checked: {describe_error(error)[:PROBLEM_CHARS]}"
             raise InvalidArgument("", problem) from error
 

@@ -23,7 +23,7 @@ import msgspec
 
 from fdstore.elements.facts import NO_FACTS, ResultFacts
 from fdstore.errors import FDStoreError, InvalidArgument, TooLarge, quoted
-from fdstore.errors.description import describe_error
+from fdstore.errors.description import describe_error, is_a, logged
 from fdstore.results.content_blocks import content_blocks
 from fdstore.results.tool_errors import error_output, is_tool_error
 from fdstore.results.tool_policy import NO_POLICY, Inline, PreviewMode, ToolPolicy
@@ -176,7 +176,7 @@ def import_tool(path: str, tools_path: str | None = None) -> Callable[..., Any]:
         raise
     # a module may call sys.exit or load an extension that panics: fail the agent, not the worker
     except BaseException as error:
-        log.error("%s cannot be imported", path, exc_info=True)
+        log.error("%s cannot be imported", path, exc_info=logged(error))
         problem = f"{quoted(path)} cannot be imported here: {describe_error(error)[:300]}"
         raise InvalidArgument("tools.python", problem) from error
     if tools_path is not None:
@@ -233,8 +233,8 @@ def result_of(tool: PythonTool, values: dict[str, Any], convert: Callable[[Any],
     # sys.exit, a panic of a Rust extension or a CancelledError of the function's own event loop must not
     # end the agent. A cancellation of the task that awaits the call is not raised here.
     except BaseException as error:
-        if not isinstance(error, FDStoreError) and not is_tool_error(error):
-            log.error("the tool %s failed", tool.name, exc_info=True)
+        if not is_a(error, FDStoreError) and not is_tool_error(error):
+            log.error("the tool %s failed", tool.name, exc_info=logged(error))
         return Raised(error)
 
 

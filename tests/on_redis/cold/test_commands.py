@@ -53,8 +53,8 @@ def test_hot_and_cold_are_told_apart(say: Say, store: Store, tmp_path: Path) -> 
     assert "500.0 kB cold" in " ".join(say("status").split())
 
     say("rm", "triage", "fd:1")
-    assert "1 object that no content needs would be deleted" in say("gc", "--dry-run")
-    assert "1 object that no content needs deleted" in say("gc")
+    assert "would delete 1 object that no content needs\n" in say("gc", "--dry-run")
+    assert "deleted 1 object that no content needs\n" in say("gc")
     assert not Path(where.removeprefix("file://")).exists()
     say("limits", "unset", "cold")
 

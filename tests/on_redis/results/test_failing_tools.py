@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,57 @@ class UnprintableError(Exception):
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
+
+
+class NotesFail(Exception):
+    """An exception whose notes cannot be read."""
+
+    @property
+    def __notes__(self) -> list[str]:
+        raise RuntimeError("no notes")
+
+
+class ArgsFail(Exception):
+    """An exception whose arguments cannot be read."""
+
+    @property
+    def args(self) -> tuple[Any, ...]:  # type: ignore[override]
+        raise RuntimeError("no arguments")
+
+
+class CauseFails(Exception):
+    """An exception whose cause cannot be read."""
+
+    @property
+    def __cause__(self) -> BaseException:  # type: ignore[override]
+        raise RuntimeError("no cause")
+
+
+class NothingReadable(Exception):
+    """An exception of which nothing can be read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+def notes_fail() -> str:
+    """Raise an exception whose notes cannot be read."""
+    raise NotesFail("no such day")
+
+
+def args_fail() -> str:
+    """Raise an exception whose arguments cannot be read."""
+    raise ArgsFail("no such day")
+
+
+def cause_fails() -> str:
+    """Raise an exception whose cause cannot be read."""
+    raise CauseFails("no such day")
+
+
+def nothing_readable() -> str:
+    """Raise an exception of which nothing can be read."""
+    raise NothingReadable("no such day")
 
 
 def panics() -> str:
@@ -65,6 +117,10 @@ FAILING = {
     "cancels": "CancelledError: its own task was cancelled",
     "cancelled_later": "CancelledError: its own task was cancelled",
     "unspeakable": "UnprintableError",
+    "notes_fail": "NotesFail: no such day",
+    "args_fail": "ArgsFail: no such day",
+    "cause_fails": "CauseFails: no such day",
+    "nothing_readable": "NothingReadable: no such day",
 }
 
 

@@ -290,6 +290,28 @@ def test_a_value_that_is_neither_text_nor_json_is_a_typed_error(tools: Toolset) 
         tools.offload(object())
 
 
+class TextFails:
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class FieldsFail:
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+class NothingReadable:
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(f"no {name}")
+
+
+@pytest.mark.parametrize("kind", [TextFails, FieldsFail, NothingReadable])
+def test_a_value_that_raises_when_it_is_read_is_neither_text_nor_json(tools: Toolset, kind: Any) -> None:
+    for value in (kind(), [kind()], {"a": kind()}):
+        with pytest.raises(InvalidArgument, match="which is neither text nor JSON"):
+            tools.offload(value)
+
+
 def test_a_full_store_is_a_typed_error_and_a_short_value_needs_no_store(tools: Toolset, execute: Any) -> None:
     execute("CONFIG", "SET", "maxmemory", "1")
     try:

@@ -232,6 +232,19 @@ def test_include_wins_over_everything_but_links(tree: Path) -> None:
     }
 
 
+def test_of_a_folder_whose_files_were_taken_only_the_rest_is_left_out(tree: Path) -> None:
+    fill(tree, "a/b.log", "a/deep/c.log", "a/deep/d.txt", "a/no/e.txt", "none/f.txt", "none/g/h.txt", "i.txt")
+    (tree / "a" / "link.log").symlink_to("b.log")
+
+    logs = found("t/", exclude=patterns("*"), include=patterns("*.log"))
+    everything = found("t/", exclude=patterns("a", "none"), include=patterns("*.log", "*.txt"))
+
+    assert [each.key for each in logs.members] == ["a/b.log", "a/deep/c.log"]
+    # a/deep/d.txt, a/no, none, i.txt
+    assert logs.left_out == {"by --exclude": 4, "link": 1}
+    assert everything.left_out == {"link": 1}
+
+
 def taken(folder: Path) -> list[str]:
     return sorted(each.below for each in walk(str(folder), NONE, NONE) if hasattr(each, "path"))
 

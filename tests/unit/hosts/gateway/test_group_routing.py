@@ -168,6 +168,26 @@ def names_listed(wire: Wire) -> list[str]:
     return [tool["name"] for tool in wire.host[-1]["result"]["tools"]]
 
 
+@pytest.mark.parametrize("given", [None, 5, {"a": 1}])
+def test_a_server_whose_tools_are_no_list_is_told(wire: Wire, given: Any) -> None:
+    wire.ask(2, "tools/list")
+    wire.answer("files", {"tools": given})
+    wire.answer("git", {"tools": [{"name": "one"}]})
+
+    assert [each["name"] for each in wire.host[-1]["result"]["tools"]] == ["git__one"]
+    assert wire.said == ["tools/list of the MCP server files: it has no list of tools"]
+
+
+@pytest.mark.parametrize("given", [{"capabilities": None}, {"capabilities": []}, {}])
+def test_a_server_that_does_not_say_what_it_can_do_is_told(given: Any) -> None:
+    wire = Wire("a", "b")
+    wire.ask(1, "initialize", protocolVersion="2025-06-18")
+    wire.answer("a", {"protocolVersion": "2025-06-18", **given})
+    wire.answer("b", {"protocolVersion": "2025-06-18", "capabilities": {}})
+
+    assert wire.said == ["the MCP server a does not say what it can do, so it is not asked for tools"]
+
+
 def test_a_list_that_was_late_is_shown_from_then_on_though_it_is_late_again(wire: Wire) -> None:
     wire.ask(1, "tools/list")
     wire.answer("git", {"tools": [{"name": "log"}]})
@@ -211,7 +231,10 @@ def test_a_tool_that_is_listed_twice_or_has_no_name_is_left_out(wire: Wire) -> N
 
     assert names_listed(wire) == ["git__log", "git__"]
     assert wire.host[-1]["result"]["tools"][0]["a"] == 1
-    assert wire.said == ["tools/list of the MCP server git: one of its tools has no name, and is left out"]
+    assert wire.said == [
+        "tools/list of the MCP server git: one of its tools has no name, and is left out",
+        "tools/list of the MCP server files: it has no list of tools",
+    ]
 
 
 @pytest.mark.parametrize("name", ["log_" * 30, "\u00e9" * 61, "l" * 5000, "a__b" * 20])

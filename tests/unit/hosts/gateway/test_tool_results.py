@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,55 @@ def test_structured_content_that_the_text_repeats_is_stored_once() -> None:
 
     assert [json.loads(each) for each in stored(result)] == [value]
     assert shown(result, 1) == {"content": [text("S0")], "_meta": {"a": 1}}
+
+
+PAD = '"pad":"' + "y" * LIMIT + '"'
+
+
+@pytest.mark.parametrize(
+    ("said", "structured"),
+    [
+        ('"a":false', '"a":0'),
+        ('"a":true', '"a":1'),
+        ('"a":[true]', '"a":[1.0]'),
+        ('"a":1.0000000000000000001', '"a":1'),
+        ('"a":9007199254740993.0', '"a":9007199254740992'),
+        ('"a":1,"a":2', '"a":2'),
+        ('"a":2', '"a":1,"a":2'),
+        ('"a":1e400', '"a":2e400'),
+        ('"a":NaN', '"a":"NaN"'),
+    ],
+)
+def test_structured_content_that_may_differ_from_the_text_is_kept(said: str, structured: str) -> None:
+    content = json.dumps([text("{" + said + "," + PAD + "}")])
+    result = f'{{"content": {content}, "structuredContent": {{{structured},{PAD}}}}}'.encode()
+
+    plan = plan_result(result, LIMIT)
+
+    assert plan is not None
+    assert [long.text for long in plan.long_texts] == [
+        "{" + said + "," + PAD + "}",
+        "{" + structured + "," + PAD + "}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "structured"),
+    [
+        ('"a":1,"b":2', '"b": 2, "a": 1'),
+        ('"a":1e5', '"a":100000.0'),
+        ('"a":NaN', '"a": NaN'),
+        ('"a":1', '"a":1.0'),
+    ],
+)
+def test_the_same_json_in_another_form_is_stored_once(said: str, structured: str) -> None:
+    content = json.dumps([text("{" + said + "," + PAD + "}")])
+    result = f'{{"content": {content}, "structuredContent": {{{structured},{PAD}}}}}'.encode()
+
+    plan = plan_result(result, LIMIT)
+
+    assert plan is not None
+    assert len(plan.long_texts) == 1
 
 
 def test_structured_content_of_its_own_is_shown_after_the_text() -> None:
