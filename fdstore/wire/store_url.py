@@ -37,8 +37,8 @@ from fdstore.setup.url_options import (
     check_database,
     check_login,
     check_options,
+    cut_url,
     format_address,
-    hide_values,
     parse_addresses,
     refused_url,
     sentinel_login,
@@ -109,7 +109,7 @@ def _try_options(place: StoreUrl) -> None:
         connection_class(**{**options, **UNNAMED})  # for its name redis-py would read its package's metadata
     # TypeError: an option that this version of redis-py does not have
     except (TypeError, ValueError, redis.RedisError) as error:
-        raise ValueError(hide_values(str(error), place.url)) from None
+        raise ValueError(cut_url(str(error))) from None
 
 
 def _parse_options(url: str, parse: Callable[[str], Any] = parse_url) -> dict[str, Any]:

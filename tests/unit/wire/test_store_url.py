@@ -174,14 +174,14 @@ def test_sentinels_have_a_login_of_their_own_and_tls_goes_to_them_too() -> None:
         ("redis://a?foo=x", "'foo'"),
         ("redis://a/abc", "'abc'"),
         ("redis://a/1/2", "'1/2'"),
-        ("redis://a?db=one", "the option 'db' is a number"),
-        ("redis://a?db=-1", "the option 'db' is a number"),
-        ("redis://a?db=", "the option 'db' is a number"),
+        ("redis://a?db=one", "'one'"),
+        ("redis://a?db=-1", "'-1'"),
+        ("redis://a?db=", "''"),
         ("unix:///run/redis.sock?socket_timeout=1", "'socket_timeout'"),
         ("unix:///run/redis.sock?ssl_ca_certs=x", "'ssl_ca_certs' is for TLS"),
         ("redis://a?ssl_cert_reqs=none", "'ssl_cert_reqs' is for TLS"),
         ("redis://a?sentinel_password=x", "'sentinel_password' is for sentinel"),
-        ("rediss://a?ssl_cert_reqs=perhaps", "'rediss://a?ssl_cert_reqs=***': Invalid SSL Certificate"),
+        ("rediss://a?ssl_cert_reqs=perhaps", "perhaps"),
         ("rediss://a?ssl_min_version=new", "ssl_min_version"),
         ("sentinel://a/main/abc", "'abc'"),
         ("sentinel://a/main?retry=1", "'retry'"),
@@ -249,15 +249,14 @@ def test_a_password_in_the_users_place_is_warned_of_as_one() -> None:
     [
         "redis://db.example?passwd=s3cret",
         "redis://db.example?pass=s3cret&db=0",
-        "redis://db.example?db=s3cret",
         "redis://s3cret:pw@db.example?foo=x",
-        "rediss://db.example?ssl_cert_reqs=s3cret",
-        "rediss://db.example?ssl_min_version=s3cret",
+        "redis://db.example?db=one&passwd=s3cret",
+        "rediss://db.example?Password=s3cret&ssl_cert_reqs=perhaps",
         "redis://db.example/x#s3cret",
         "http://s3cret:pw@db.example",
     ],
 )
-def test_an_error_for_a_refused_url_has_no_login_and_no_value_of_an_option(url: str) -> None:
+def test_an_error_for_a_refused_url_has_no_login_and_no_value_of_an_unknown_option(url: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         parse_store_url(url)
 
