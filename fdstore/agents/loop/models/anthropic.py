@@ -96,7 +96,7 @@ class MessagesModel:
                 answer = await client.messages.create(**body, stream=True, timeout=timeout)
             async with answer as stream:
                 async for event in stream:
-                    on_event(builder.add(event.to_dict(mode="json")))
+                    on_event(builder.add(_as_sent(event)))
             if not builder.is_whole:
                 raise broke_off()
             return builder.finish()
@@ -123,6 +123,11 @@ class AnthropicModel(MessagesModel):
         # checked here, because the SDK would raise a bare TypeError at the first request
         if self._client.credentials is None and self._headers.keys().isdisjoint(KEY_HEADERS):
             raise ModelFailed(no_key("the Messages API", "ANTHROPIC_API_KEY"))
+
+
+def _as_sent(event: Any) -> Any:
+    """Return an event of the SDK as the server sent it. What is not an object, the SDK passes on as it is."""
+    return event.to_dict(mode="python", warnings=False) if isinstance(event, anthropic.BaseModel) else event
 
 
 def _headers_for(base_url: str | None, api_key: str | None) -> dict[str, Any] | None:

@@ -183,6 +183,9 @@ MALFORMED = [
     '{"a": 1, "b": ',
     '{"a": "line\nbreak"}',
     '{"a": NaN}',
+    '{"a": 1e400}',
+    '{"a": [1, {"b": [-1e999]}]}',
+    '{"a": [Infinity]}',
     '["a"]',
     '"a"',
     "{}{}",
@@ -242,7 +245,7 @@ def test_a_call_cut_off_by_max_tokens_is_not_retried() -> None:
 
 
 def test_the_journal_holds_calls_with_the_arguments_that_tools_receive() -> None:
-    said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e400, "b": 1.0, "c": [1e22]}'})
+    said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e308, "b": 1.0, "c": [1e22]}'})
 
     with client_of_server(said) as (client, _):
         answer = client.query()
@@ -258,6 +261,10 @@ UNREADABLE = [
     b"event: content_block_start\ndata: {nonsense\n\n",
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":4,"delta":{}}\n\n',
     b'event: content_block_start\ndata: {"type":"content_block_start"}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":null,"content_block":{}}\n\n',
+    b"event: content_block_start\ndata: [1]\n\n",
+    b'event: content_block_delta\ndata: "s"\n\n',
+    b"event: message_delta\ndata: null\n\n",
 ]
 
 
