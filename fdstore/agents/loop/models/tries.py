@@ -6,7 +6,7 @@ SDKs refuse long ones otherwise. A stream that is cut raises an error of the HTT
 both are caught. One that a proxy closes cleanly raises nothing, so the coroutine raises `broke_off` if the
 last event is missing.
 
-Failures that may pass are retried with exponential backoff (or after the server's `retry-after`) until the
+Failures that may pass are retried with exponential backoff (or later, if the server says so) until the
 agent's time limit, as long as the next try is within `[model] give_up_seconds` of the first failed one. An
 answer that cannot be parsed, or that calls a tool with arguments that are not JSON, is requested again up to
 `READABLE_TRIES` times in all; then a malformed call is returned, and the agent reports it to its model. Any
@@ -161,7 +161,8 @@ class Tries(Generic[C]):
                 reason = failure.reason
                 if not failure.may_pass:
                     raise failure.raised(reason) from error
-                pause_s = failure.retry_after_s if failure.retry_after_s is not None else pause_s
+                # a server may ask for more time, never for a quicker next try
+                pause_s = max(pause_s, failure.retry_after_s)
                 failing_since = last_event.at if failing_since is None else failing_since
                 if time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(f"{reason}; the agent's time ends before the next try") from error
