@@ -71,6 +71,12 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
         """The classes of the errors that `read` takes."""
         return (self.root, httpx2.HTTPError)
 
+    @property
+    def of_connections(self) -> tuple[type[Exception], ...]:
+        """The classes of the errors of a connection that is lost, or for which time is over."""
+        of_sdk = (self.connection,) if isinstance(self.connection, type) else self.connection
+        return (TimeoutError, httpx2.TransportError, *of_sdk)
+
     def read(
         self, error: Exception, request: ModelRequest, timeout: httpx2.Timeout, names: ServerNames
     ) -> Failure:
