@@ -18,19 +18,24 @@ DRIP_EVERY_S = 0.01
 
 
 class EndlessServer:
-    """Its URL, the number of requests, and how many bytes it could send after the beginning."""
+    """Its URL, the number of requests, the connections that they came by, and how many bytes it
+    could send after the beginning."""
 
     def __init__(self, beginning: bytes, drip: bytes, *, fast: bool) -> None:
         self.requests = 0
+        self.connections: set[Any] = set()
         self.sent = 0
         counts = self
         never = threading.Event()
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 counts.requests += 1
-                self.close_connection = True
+                counts.connections.add(self.client_address)
+                self.close_connection = bool(drip) or b"\r\nconnection: close" in beginning
                 try:
                     self.wfile.write(beginning)
                     while drip:
@@ -51,7 +56,7 @@ class EndlessServer:
 @contextmanager
 def endless(beginning: bytes, drip: bytes = COMMENT, *, fast: bool = False) -> Iterator[EndlessServer]:
     """Yield a server that answers with `beginning`, then with `drip` again and again until the client hangs
-    up; "" for a connection that is closed then."""
+    up; without a drip, the answer has ended."""
     found = EndlessServer(beginning, drip, fast=fast)
     thread = threading.Thread(target=found.server.serve_forever, args=(0.01,))
     thread.start()

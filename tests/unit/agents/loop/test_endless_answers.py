@@ -9,6 +9,7 @@ from tests.dialects import current, every_dialect
 from tests.unit.agents.loop.endless_server import (
     COMMENT,
     HEAD,
+    WHOLE,
     begun,
     client_of,
     endless,
@@ -68,7 +69,7 @@ def test_a_whole_answer_is_kept_though_the_agents_time_is_over(monkeypatch: pyte
 
 @every_dialect
 def test_a_whole_answer_is_kept_though_its_connection_breaks() -> None:
-    broken = whole().replace(b"connection: close", b"content-length: 1000000")
+    broken = whole().replace(b"connection: close", b"connection: close\r\ncontent-length: 1000000")
 
     with endless(broken, b"") as server, client_of(server) as client:
         assert client.query().text == "Hi."
@@ -86,3 +87,15 @@ def test_what_follows_the_end_of_an_answer_counts_its_tokens() -> None:
 
     assert not answer.is_estimated
     assert answer.input_tokens == (7 if more else 1)
+
+
+@every_dialect
+@pytest.mark.parametrize("end", [b"", b"data: [DONE]\n\n"], ids=["bare", "done"])
+def test_the_connection_of_a_whole_answer_is_used_again(end: bytes) -> None:
+    body = streamed(WHOLE[current().provider]) + end
+    head = HEAD.replace(b"connection: close", b"content-length: %d" % len(body))
+
+    with endless(head + body, b"") as server, client_of(server) as client:
+        assert [client.query().text for _ in range(3)] == ["Hi."] * 3
+
+    assert (server.requests, len(server.connections)) == (3, 1)
