@@ -41,6 +41,7 @@ from fdstore.agents.loop.models.base import (
     ModelRequest,
     PromptTooLong,
     Retry,
+    TimeIsOver,
 )
 from fdstore.agents.loop.offering import offer, sent_tools
 from fdstore.agents.loop.program_loader import Program
@@ -221,6 +222,8 @@ class Agent:
             log.info("%s: its tools are not deferred any more: %s", self._handle.id, error)
             self._write(Undeferred(reason=str(error)))
             return None
+        except TimeIsOver as error:
+            return self._over_limit() or ProcessEnd("failed", None, str(error))
         except ModelFailed as error:
             return ProcessEnd("failed", None, str(error))
         self._record_problem("")

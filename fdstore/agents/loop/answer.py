@@ -9,12 +9,13 @@ Answers of other APIs are assembled from blocks of the same form. Pure: events i
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from fdstore.agents.loop.conversation import Assistant
+from fdstore.agents.loop.conversation import Assistant, name_calls
 from fdstore.model.records import TokenUsage
 from fdstore.text.surrogates import escape_surrogates, join_surrogates
 
@@ -27,7 +28,19 @@ MAX_SHOWN_CHARS = 2000
 MAX_NESTING = 200
 """Maximum nesting of lists and objects in a call's arguments: a journal record must stay decodable."""
 
+MAX_BLOCK_NESTING = MAX_NESTING + 20
+"""The same of a block, in which a provider's fields are nested."""
+
+MAX_REASON_CHARS = 200
+"""The most characters of a stop reason. It is a word: a longer text is cut."""
+
+MAX_TOKENS = 2**40
+"""The most tokens that a server is believed to have counted."""
+
 _CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+_ARGUMENTS = "partial_json"
+"""Where the pieces of a call's arguments are: no block has such a field."""
 
 _CUT_SHORT = frozenset({"max_tokens", "refusal", "model_context_window_exceeded"})
 """Stop reasons of answers whose calls are not run: the last one may be half."""
@@ -39,8 +52,9 @@ class AnswerBuilder:
     def __init__(self) -> None:
         self.is_whole = False
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._arguments: dict[int, list[str]] = {}
-        self._stop_reason: str | None = None
+        self._pieces: dict[tuple[int, str], list[str]] = {}
+        """The texts that arrive in pieces, by the index of the block and the field."""
+        self._stop_reason: Any = None
         self._usage: dict[str, int] = {}
 
     def add(self, event: dict[str, Any]) -> str:
@@ -56,9 +70,9 @@ class AnswerBuilder:
             case "message_start":
                 self._count(event["message"].get("usage"))
             case "content_block_start":
-                self._blocks[event["index"]] = dict(event["content_block"])
+                self._blocks[_index(event)] = dict(event["content_block"])
             case "content_block_delta":
-                return self._extend(event["index"], event["delta"])
+                return self._extend(_index(event), event["delta"])
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
                 self._count(event.get("usage"))
@@ -72,31 +86,40 @@ class AnswerBuilder:
             raise ValueError("a delta for a block that has not started")
         match delta.get("type"):
             case "text_delta":
-                block["text"] = block.get("text", "") + delta["text"]
-                return str(delta["text"])
+                return self._add_piece(index, "text", delta["text"])
             case "input_json_delta":
-                self._arguments.setdefault(index, []).append(delta["partial_json"])
+                self._add_piece(index, _ARGUMENTS, delta["partial_json"])
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or []), delta["citation"]]
             case "thinking_delta":
-                block["thinking"] = block.get("thinking", "") + delta["thinking"]
+                self._add_piece(index, "thinking", delta["thinking"])
             case "signature_delta":
                 block["signature"] = delta["signature"]
         return ""
 
+    def _add_piece(self, index: int, field: str, piece: Any) -> str:
+        before = self._blocks[index].get(field, "")
+        if not isinstance(piece, str) or not isinstance(before, str):
+            raise ValueError("a text of an event is not text")
+        self._pieces.setdefault((index, field), [before]).append(piece)
+        return piece
+
     def _count(self, usage: dict[str, Any] | None) -> None:
-        # counts in later events are cumulative; a missing count keeps its value
-        self._usage.update({name: n for name, n in (usage or {}).items() if isinstance(n, int)})
+        # counts in later events are cumulative; a missing count, or one that is none, keeps its value
+        counts = (usage or {}).items()
+        self._usage.update({name: count_of(n) for name, n in counts if type(n) is int and n >= 0})
 
     def finish(self) -> Assistant:
         """Return the whole answer. Raises `ValueError`."""
         usage = self._usage.get
         cached, written = usage("cache_read_input_tokens", 0), usage("cache_creation_input_tokens", 0)
+        texts = {place: "".join(pieces) for place, pieces in self._pieces.items()}
+        arguments = {index: text for (index, field), text in texts.items() if field == _ARGUMENTS}
+        for (index, field), text in texts.items():
+            if field != _ARGUMENTS:
+                self._blocks[index][field] = text
         return assemble(
-            [
-                (block, "".join(self._arguments.get(index, [])))
-                for index, block in sorted(self._blocks.items())
-            ],
+            [(block, arguments.get(index, "")) for index, block in sorted(self._blocks.items())],
             self._stop_reason,
             TokenUsage(
                 # input_tokens excludes cache reads and cache writes
@@ -131,39 +154,64 @@ def events_of(message: dict[str, Any]) -> list[dict[str, Any]]:
     return [*events, {"type": "message_stop"}]
 
 
-def assemble(
-    blocks: Iterable[tuple[dict[str, Any], str]], stop_reason: str | None, usage: TokenUsage
-) -> Assistant:
+def count_of(value: Any) -> int:
+    """Return a number of tokens in a server's usage; 0 for what is none.
+
+    >>> count_of(7), count_of(-5), count_of(1.5), count_of(True), count_of("7")
+    (7, 0, 0, 0, 0)
+    """
+    return min(value, MAX_TOKENS) if type(value) is int and value > 0 else 0
+
+
+def _index(event: dict[str, Any]) -> int:
+    index = event["index"]
+    if not isinstance(index, int):
+        raise ValueError("the index of a block is not a whole number")
+    return index
+
+
+def assemble(blocks: Iterable[tuple[dict[str, Any], str]], stop_reason: Any, usage: TokenUsage) -> Assistant:
     """Return the answer of these blocks, each with the arguments that a call was written with, "" for the
     `input` that the block has. Raises `ValueError`."""
+    if not isinstance(stop_reason, str | None):
+        raise ValueError("its stop reason is not text")
     content: list[dict[str, Any]] = []
-    malformed: dict[str, str] = {}
+    problems: list[str] = []
     for block, written in blocks:
-        if block.get("type") in _CALLS:
+        problem, is_call = "", block.get("type") in _CALLS
+        if is_call:
             try:
-                block["input"] = _arguments(block, written)
+                arguments = _arguments(block, written)
             except ValueError as error:
-                block["input"] = {INVALID_JSON: to_utf8(written)[:MAX_SHOWN_CHARS]}
-                if block["type"] == "tool_use":
-                    malformed[str(block.get("id"))] = f"its arguments are not a JSON object: {error}"
-        content.append({name: value for name, value in _storable(block).items() if value is not None})
-    if any(block.get("type") == "tool_use" for block in content) and stop_reason not in _CUT_SHORT:
+                arguments = {INVALID_JSON: to_utf8(written)[:MAX_SHOWN_CHARS]}
+                problem = f"its arguments are not a JSON object: {error}"
+            block = {**block, "input": {}}
+        stored = as_stored(block, MAX_BLOCK_NESTING)
+        if is_call:
+            stored["input"] = arguments
+        if stored.get("type") == "tool_use":
+            problems.append(problem)
+        content.append({name: value for name, value in stored.items() if value is not None})
+    if problems and stop_reason not in _CUT_SHORT:
         stop_reason = "tool_use"  # servers say `end_turn` or `stop` there, or a reason of theirs
     answer = Assistant(
         content=content,
-        stop_reason=stop_reason,
-        # with any other stop reason the calls are not run
-        malformed=malformed if stop_reason == "tool_use" else {},
+        stop_reason=None if stop_reason is None else to_utf8(stop_reason)[:MAX_REASON_CHARS],
         **msgspec.structs.asdict(usage),
     )
     answer.check()
-    return answer
+    if stop_reason != "tool_use":
+        return answer  # its calls are not run
+    names = name_calls(answer.calls)
+    malformed = {name: problem for name, problem in zip(names, problems, strict=True) if problem}
+    return msgspec.structs.replace(answer, malformed=malformed)
 
 
 def _arguments(block: dict[str, Any], written: str) -> dict[str, Any]:
     """Return the arguments of a call as a journal record will store them. Raises `ValueError`."""
     try:
         value = json.loads(to_utf8(written), parse_constant=_refuse) if written else block.get("input")
+        _check_finite(value)
     except RecursionError as error:
         raise ValueError("they are nested too deep") from error
     if not isinstance(value, dict):
@@ -172,10 +220,11 @@ def _arguments(block: dict[str, Any], written: str) -> dict[str, Any]:
     return arguments
 
 
-def as_stored(value: Any) -> Any:
-    """Return a JSON value as a journal record will store it. Raises `ValueError` if it cannot."""
+def as_stored(value: Any, nesting: int = MAX_NESTING) -> Any:
+    """Return a JSON value, of at most this nesting, as a journal record will store it. Raises `ValueError` if
+    it cannot."""
     try:
-        _check_nesting(value)
+        _check_nesting(value, nesting)
         return msgspec.json.decode(msgspec.json.encode(_storable(value)))
     except RecursionError as error:
         raise ValueError("they are nested too deep") from error
@@ -187,12 +236,25 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not a JSON number")
 
 
-def _check_nesting(value: Any, depth: int = 0) -> None:
-    if depth > MAX_NESTING:
+def _check_nesting(value: Any, left: int) -> None:
+    if left < 0:
         raise ValueError("they are nested too deep")
     if isinstance(value, (dict, list)):
         for each in value.values() if isinstance(value, dict) else value:
-            _check_nesting(each, depth + 1)
+            _check_nesting(each, left - 1)
+
+
+def _check_finite(value: Any) -> None:
+    """Raise `ValueError` for a number beyond those of a double, such as 1e400: a record would hold null."""
+    match value:
+        case float() if not math.isfinite(value):
+            raise ValueError("a number is too large")
+        case list():
+            for each in value:
+                _check_finite(each)
+        case dict():
+            for each in value.values():
+                _check_finite(each)
 
 
 def _storable(value: Any) -> Any:

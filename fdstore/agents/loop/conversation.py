@@ -64,9 +64,10 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 class Assistant(TokenUsage, frozen=True, kw_only=True, tag="assistant", tag_field="kind"):
     """One answer of the model: its content blocks as JSON, its stop reason and its tokens. `said` is the
-    length of the answer stream after it, in characters (0 without a stream); `malformed` maps the ids of
-    calls whose arguments are not JSON to the problem; `is_estimated` says that the model's server counted no
-    tokens. What a provider wants back as it came is in its blocks, see `models.message_blocks`."""
+    length of the answer stream after it, in characters (0 without a stream); `malformed` maps calls
+    whose arguments are not JSON, as `name_calls` names them, to the problem; `is_estimated` says that the
+    model's server counted no tokens. What a provider wants back as it came is in its blocks, see
+    `models.message_blocks`."""
 
     content: list[dict[str, Any]]
     stop_reason: str | None
@@ -211,6 +212,26 @@ def encode_entry(entry: Entry) -> str:
     return msgspec.json.encode(entry).decode("utf-8")
 
 
+def name_calls(calls: list[dict[str, Any]]) -> list[str]:
+    """Return a name for each call of an answer: its id, with a number where an earlier call has the same.
+
+    >>> name_calls([{"id": "a"}, {"id": "b"}, {"id": "a"}])
+    ['a', 'b', 'a#2']
+    """
+    names: list[str] = []
+    taken = {call["id"] for call in calls}
+    times = Counter[str]()
+    for call in calls:
+        id_ = call["id"]
+        times[id_] += 1
+        while times[id_] > 1 and f"{id_}#{times[id_]}" in taken:
+            times[id_] += 1  # a call of another id has this name
+        name = id_ if times[id_] == 1 else f"{id_}#{times[id_]}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
 class Turn:
     """One answer, its calls with their results, and the notes after them. `taken` holds the ids sent for
     earlier calls; the constructor adds its own. The API requires unique ids, and some providers repeat
@@ -223,17 +244,14 @@ class Turn:
         """The results by the keys of their calls."""
         self.notes: list[Note] = []
         self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
-        times = Counter[str]()
-        for block in answer.calls:
-            id_ = block["id"]
-            times[id_] += 1
-            key = f"turn{number}:{id_}" + (f"#{times[id_]}" if times[id_] > 1 else "")
+        for block, name in zip(answer.calls, name_calls(answer.calls), strict=True):
+            id_, key = block["id"], f"turn{number}:{name}"
             sent_id, more = id_, 1
             while sent_id in taken:
                 more += 1
                 sent_id = f"{id_}_{more}"
             taken.add(sent_id)
-            malformed = answer.malformed.get(id_, "")
+            malformed = answer.malformed.get(name, "")
             self.calls.append(ToolCall(key, id_, block["name"], block["input"], malformed, sent_id))
             self._unanswered[id_].append(key)
 

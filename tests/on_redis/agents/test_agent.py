@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ from fdstore.agents.loop.program_loader import Limits
 from fdstore.client import Store
 from fdstore.telemetry import tracing
 from fdstore.testing import Usage, call, cut, fail, say, turn
-from tests.dialects import every_dialect
+from tests.dialects import current, every_dialect
 from tests.on_redis.running_agents import SMALL, SYSTEM, AgentsOf, Play, lines, tool
+from tests.unit.agents.loop.endless_server import HEAD, endless
 from tests.unit.files.documents_made import DOCUMENTS
+from tests.waiting import stretched
 
 pytestmark = every_dialect
 
@@ -138,6 +142,18 @@ def test_the_time_limit_counts_from_the_creation_of_the_process(
     record = agents.record()
     assert (record.state, record.reason) == ("failed", "wall_seconds: 60 s are over")
     assert agents.model.requests == ()
+
+
+def test_the_time_limit_ends_an_answer_that_goes_on(agents_of: AgentsOf) -> None:
+    agents = agents_of([])
+    seconds = math.ceil(stretched(1))
+    root = agents.launch(limits=Limits(wall_seconds=seconds))
+
+    with endless(HEAD) as server, closing(current().client(server.url, api_key="any")) as model:
+        assert agents.attempt(root.id, model=lambda _: model) == "ended"
+
+    record = agents.record()
+    assert (record.state, record.reason) == ("failed", f"wall_seconds: {seconds} s are over")
 
 
 @pytest.mark.parametrize("fault", ["no_such_module:tool", tool("no_such_tool")])

@@ -21,7 +21,7 @@ from fdstore.agents.loop.models.message_blocks import without_kept
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import KEY_HEADERS, ServerNames
 from fdstore.agents.loop.models.transport import ModelTransport
-from fdstore.agents.loop.models.tries import OnEvent, Tries, broke_off, is_server_url
+from fdstore.agents.loop.models.tries import OnEvent, Tries, is_server_url, read_events
 from fdstore.agents.loop.program_file import DEFAULT_MAX_TOKENS
 from fdstore.model.model_servers import no_key
 from fdstore.model.providers import PROVIDERS
@@ -95,10 +95,9 @@ class MessagesModel:
             with self.signing_in():
                 answer = await client.messages.create(**body, stream=True, timeout=timeout)
             async with answer as stream:
-                async for event in stream:
-                    on_event(builder.add(event.to_dict(mode="json")))
-            if not builder.is_whole:
-                raise broke_off()
+                await read_events(
+                    stream, lambda event: builder.add(_as_sent(event)), builder, on_event, ERRORS
+                )
             return builder.finish()
 
         return self._tries.query(request, ask)
@@ -123,6 +122,11 @@ class AnthropicModel(MessagesModel):
         # checked here, because the SDK would raise a bare TypeError at the first request
         if self._client.credentials is None and self._headers.keys().isdisjoint(KEY_HEADERS):
             raise ModelFailed(no_key("the Messages API", "ANTHROPIC_API_KEY"))
+
+
+def _as_sent(event: Any) -> Any:
+    """Return an event of the SDK as the server sent it. What is not an object, the SDK passes on as it is."""
+    return event.to_dict(mode="python", warnings=False) if isinstance(event, anthropic.BaseModel) else event
 
 
 def _headers_for(base_url: str | None, api_key: str | None) -> dict[str, Any] | None:

@@ -46,6 +46,10 @@ class ModelFailed(Exception):
         super().__init__(escape_surrogates(text))
 
 
+class TimeIsOver(ModelFailed):
+    """The agent's time ended while an answer was arriving."""
+
+
 class PromptTooLong(ModelFailed):
     """The model refuses a request because the conversation is longer than it takes."""
 
@@ -59,7 +63,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     is_first      no answer of the conversation is there yet
     prompt_cache  the provider keeps the request for the next one, which begins with the same bytes
-    until_s       the time, of `time.monotonic`, until which it is tried again
+    until_s       the time, of `time.monotonic`, until which it is tried again. A try that still goes on then
+                  is ended
     give_up_s     the seconds for which it is, counted from the last sign of life before the first failure
     pause         waits between tries
     check         is called several times a second while an answer is awaited; either may raise to give up,
@@ -97,5 +102,6 @@ class Model(Protocol):
         """Request one answer, and return it when it is complete.
 
         The tokens of answers that were discarded because a call was malformed are added to those of the
-        answer returned. Raises `ModelFailed`, `PromptTooLong`, `DeferralRefused`.
+        answer returned. Raises `ModelFailed`, and of its kinds `TimeIsOver`, `PromptTooLong`,
+        `DeferralRefused`.
         """

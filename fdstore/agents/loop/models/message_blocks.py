@@ -21,10 +21,6 @@ ERROR_MARK = "error: "
 """Begins the result of a call that failed, where an API has no field for that."""
 
 
-MAX_TOKENS = 2**40
-"""The most tokens that a server is believed to have counted."""
-
-
 class Attachment(msgspec.Struct, frozen=True):
     """A picture or a document: its URL, which may hold its bytes."""
 
@@ -102,8 +98,3 @@ def without_kept(messages: list[Block]) -> list[Block]:
         if blocks:
             cleaned.append({**message, "content": blocks})
     return cleaned
-
-
-def count_of(value: Any) -> int:
-    """Return a number of tokens in a server's usage; 0 for what is none."""
-    return min(value, MAX_TOKENS) if type(value) is int and value > 0 else 0

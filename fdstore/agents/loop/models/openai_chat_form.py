@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agents.loop.answer import assemble
+from fdstore.agents.loop.answer import assemble, count_of
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelRequest
 from fdstore.agents.loop.models.message_blocks import (
@@ -35,7 +35,6 @@ from fdstore.agents.loop.models.message_blocks import (
     Block,
     attachment_of,
     blocks_of,
-    count_of,
     keep,
     kept_for,
     result_text,
@@ -267,7 +266,7 @@ class ChatAnswerBuilder:
         self._reasoning: dict[str, list[str]] = {}
         self._fields: Block = {}
         self._calls = _Calls()
-        self._finish_reason = ""
+        self._finish_reason: Any = ""
         self._usage = TokenUsage()
 
     def add(self, chunk: Any) -> str:
@@ -288,7 +287,7 @@ class ChatAnswerBuilder:
                 continue  # one answer is asked for
             text += self._extend(choice.get("delta") or {})
             if reason := choice.get("finish_reason"):
-                self._finish_reason = str(reason)
+                self._finish_reason = reason
                 self.is_whole = True
         return text
 
@@ -332,7 +331,9 @@ class ChatAnswerBuilder:
             if kept := {name: value for name, value in kept.items() if value}:
                 block = keep(block, PROVIDER, kept)
             blocks.append((block, "".join(call.arguments)))
-        reason = STOP_REASONS.get(self._finish_reason, self._finish_reason)
+        reason = self._finish_reason
+        if isinstance(reason, str):
+            reason = STOP_REASONS.get(reason, reason)
         return assemble(blocks, "refusal" if self._refusals else reason, self._usage)
 
     def _text(self) -> Block | None:

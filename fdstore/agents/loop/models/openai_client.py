@@ -25,7 +25,7 @@ from fdstore.agents.loop.models.openai_responses_form import ResponseFailed
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
 from fdstore.agents.loop.models.transport import EventsOf, ModelTransport
-from fdstore.agents.loop.models.tries import OnEvent, Tries, broke_off, is_server_url
+from fdstore.agents.loop.models.tries import OnEvent, Tries, is_server_url, read_events
 from fdstore.model.model_servers import no_key
 from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.clearing import estimated_tokens
@@ -146,13 +146,10 @@ class OpenAIClient:
         )
         async with stream:
             try:
-                async for event in stream:
-                    on_event(builder.add(event))
+                await read_events(stream, builder.add, builder, on_event, ERRORS)
             except ResponseFailed as failed:
                 message = str(failed.body.get("message") or failed.body)
                 raise openai.APIError(message, stream.response.request, body=failed.body) from failed
-        if not builder.is_whole:
-            raise broke_off()
         answer = builder.finish()
         return answer if builder.has_usage else self._estimated(answer, request)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.agents.loop.answer import assemble
+from fdstore.agents.loop.answer import assemble, count_of
 from fdstore.agents.loop.conversation import Assistant
 from fdstore.agents.loop.models.base import ModelRequest
 from fdstore.agents.loop.models.message_blocks import (
@@ -30,7 +30,6 @@ from fdstore.agents.loop.models.message_blocks import (
     Block,
     attachment_of,
     blocks_of,
-    count_of,
     keep,
     kept_for,
     result_text,
@@ -168,7 +167,7 @@ class ResponseBuilder:
         self.has_usage = False
         self._items: dict[int, Block] = {}
         self._output: list[Block] = []
-        self._stop_reason = "end_turn"
+        self._stop_reason: Any = "end_turn"
         self._usage = TokenUsage()
 
     def add(self, event: Any) -> str:
@@ -176,7 +175,7 @@ class ResponseBuilder:
         `ResponseFailed`, and `ValueError` for an event that is not of this API."""
         try:
             return self._add(event)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"an event has another form: {error}") from error
 
     def _add(self, event: Any) -> str:
@@ -198,7 +197,7 @@ class ResponseBuilder:
     def _end(self, response: Block, kind: str) -> None:
         self._output = [dict(item) for item in response.get("output") or ()]
         if kind == "response.incomplete":
-            reason = str((response.get("incomplete_details") or {}).get("reason") or "incomplete")
+            reason = (response.get("incomplete_details") or {}).get("reason") or "incomplete"
             self._stop_reason = STOP_REASONS.get(reason, reason)
         if usage := response.get("usage"):
             self._usage = _usage_of(usage)

@@ -8,7 +8,10 @@ header `x-should-retry`.
 
 from __future__ import annotations
 
+import math
 import re
+import time
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
@@ -41,13 +44,13 @@ _DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference", re.IGNORECASE)
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed try: why, whether the next one may succeed, and after which pause if the server named one.
-    `raised` is the error of one that may not; `is_absent`: nothing listens at the URL."""
+    """A failed try: why, whether the next one may succeed, and the shortest pause before it, 0 if the server
+    named none. `raised` is the error of one that may not; `is_absent`: nothing listens at the URL."""
 
     reason: str
     may_pass: bool
     is_absent: bool
-    retry_after_s: float | None
+    retry_after_s: float
     raised: type[ModelFailed]
 
 
@@ -68,6 +71,12 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
         """The classes of the errors that `read` takes."""
         return (self.root, httpx2.HTTPError)
 
+    @property
+    def of_connections(self) -> tuple[type[Exception], ...]:
+        """The classes of the errors of a connection that is lost, or for which time is over."""
+        of_sdk = (self.connection,) if isinstance(self.connection, type) else self.connection
+        return (TimeoutError, httpx2.TransportError, *of_sdk)
+
     def read(
         self, error: Exception, request: ModelRequest, timeout: httpx2.Timeout, names: ServerNames
     ) -> Failure:
@@ -76,7 +85,7 @@ class SdkErrors(msgspec.Struct, frozen=True, kw_only=True):
             reason=self._reason(error, timeout, names),
             may_pass=self._may_pass(error),
             is_absent=isinstance(self._cause(error), httpx2.ConnectError),
-            retry_after_s=_retry_after_s(_response(error).headers) if self._has_status(error) else None,
+            retry_after_s=_retry_after_s(_response(error).headers) if self._has_status(error) else 0.0,
             raised=self._raised(error, request),
         )
 
@@ -178,13 +187,25 @@ def _message(error: Any) -> str:
     return str(_body(error).get("message", error.message))
 
 
-def _retry_after_s(headers: httpx2.Headers) -> float | None:
+def _retry_after_s(headers: httpx2.Headers) -> float:
+    """Return the pause that a server asks for: a number or, in `retry-after`, a date."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return min(max(0.0, float(headers[name]) * scale), LONGEST_RETRY_AFTER_S)
-        except (KeyError, ValueError):
-            continue
-    return None
+        asked_s = _seconds(headers.get(name, "")) * scale
+        if not math.isnan(asked_s):
+            return min(max(0.0, asked_s), LONGEST_RETRY_AFTER_S)
+    return 0.0
+
+
+def _seconds(value: str) -> float:
+    """Return a header's number or, of a date, the seconds until then; not a number for anything else."""
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return parsedate_to_datetime(value).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def _what_happened(error: BaseException, timeout: httpx2.Timeout) -> str:

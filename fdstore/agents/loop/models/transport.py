@@ -5,12 +5,15 @@ A key is sent with each request, under names that the HTTP library does not know
 server is refused, whatever it carries. A page in place of an answer, such as that of a login, is refused too:
 the SDK would take it for a stream without events. An answer that is one JSON document, of a server that
 ignores `stream: true`, is passed on as the events of its API.
+
+What is read of one answer is bounded, unpacked: a stream, and each line of it, by an error; the body of an
+error by a cut.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, NamedTuple
 
 import httpx2
@@ -25,8 +28,11 @@ UNCLEAR = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
 JSON = "application/json"
 MAX_ANSWER_BYTES = 64 << 20
-"""The largest answer that is one JSON document, unpacked. A longer one is not read to its end: no model
-answers so much."""
+"""The largest answer, unpacked. A longer one is not read to its end: no model answers so much."""
+MAX_LINE_BYTES = 16 << 20
+"""The longest line of an answer, which is one event. The SDKs copy an event several times."""
+MAX_ERROR_BYTES = 1 << 20
+"""What is read of the body of an error."""
 _OF_THE_BODY = ("content-type", "content-length", "content-encoding", "transfer-encoding")
 
 EventsOf = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
@@ -46,11 +52,57 @@ def _as_server_sent(event: dict[str, Any]) -> bytes:
     return name.encode() + b"data: " + msgspec.json.encode(event) + b"\n\n"
 
 
-SERVER_SENT = Streams(("text/event-stream", "application/vnd.amazon.eventstream"), _as_server_sent)
+BINARY = "application/vnd.amazon.eventstream"
+"""A stream without lines."""
+SERVER_SENT = Streams(("text/event-stream", BINARY), _as_server_sent)
 
 
 class WrongServer(UnusableSetting):
     """What answers is not the API of a model. Trying again does not help."""
+
+
+class AnswerTooLong(UnusableSetting):
+    """What answers sends more than a model can. Trying again does not help."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of a response, unpacked, up to its bound. An answer is passed on in whole lines if it has
+    lines: the SDKs would copy a long one with each of its pieces. Who reads on after a pause, to use the
+    connection again, reads the rest."""
+
+    def __init__(self, response: httpx2.Response, *, has_lines: bool) -> None:
+        self._response = response
+        self._pieces = response.aiter_bytes()
+        self._is_error = response.is_error
+        self._has_lines = has_lines and not self._is_error
+        self._left = MAX_ERROR_BYTES if self._is_error else MAX_ANSWER_BYTES
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        line: list[bytes] = []
+        line_bytes = 0
+        async for piece in self._pieces:
+            self._left -= len(piece)
+            if self._left < 0 and self._is_error:
+                yield piece[: self._left]
+                return
+            if self._left < 0:
+                raise AnswerTooLong(f"the server sends an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
+            if not self._has_lines:
+                yield piece
+                continue
+            end = max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1
+            if end:
+                yield b"".join([*line, piece[:end]])
+                line, line_bytes = [], 0
+            line.append(piece[end:])
+            line_bytes += len(piece) - end
+            if line_bytes > MAX_LINE_BYTES:
+                raise AnswerTooLong(f"the server sends an event of more than {MAX_LINE_BYTES >> 20} MiB")
+        if line_bytes:
+            yield b"".join(line)
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 class ModelTransport(GuardedTransport):
@@ -87,7 +139,12 @@ class ModelTransport(GuardedTransport):
                 f"the server answered 200 with {kind[:100]}, not with a stream of events: what is there is"
                 f" not the API of a model; check {self._stated}"
             )
-        return response
+        return httpx2.Response(
+            response.status_code,
+            headers=_without(response.headers, "content-length", "content-encoding"),
+            stream=_Bounded(response, has_lines=kind != BINARY),
+            extensions=response.extensions,
+        )
 
     async def _streamed(self, response: httpx2.Response) -> httpx2.Response | None:
         """Return an answer that is one JSON document as a stream of events; None if it is not an answer, or
@@ -100,14 +157,18 @@ class ModelTransport(GuardedTransport):
         try:
             body = msgspec.json.decode(document, type=dict[str, Any])
             events = [self._streams.written(each) for each in self._events_of(body)]
-        except (msgspec.DecodeError, LookupError, TypeError, AttributeError):
+        except (msgspec.DecodeError, LookupError, TypeError, AttributeError, RecursionError):
             return None
         if not events:
             return None
-        headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in _OF_THE_BODY]
+        headers = _without(response.headers, *_OF_THE_BODY)
         return httpx2.Response(
             200, headers=[*headers, ("content-type", self._streams.types[0])], content=b"".join(events)
         )
+
+
+def _without(headers: httpx2.Headers, *names: str) -> list[tuple[str, str]]:
+    return [pair for pair in headers.multi_items() if pair[0].lower() not in names]
 
 
 def _server_of(url: httpx2.URL) -> httpx2.URL:

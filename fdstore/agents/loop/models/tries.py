@@ -3,22 +3,23 @@
 A provider gives a client of its SDK, the errors of that SDK, and a coroutine that requests one answer and
 builds it from the events of a stream. Requests are always streamed: a long answer shows signs of life, and
 SDKs refuse long ones otherwise. A stream that is cut raises an error of the HTTP library, not of the SDK, so
-both are caught. One that a proxy closes cleanly raises nothing, so the coroutine raises `broke_off` if the
-last event is missing.
+both are caught. One that a proxy closes cleanly raises nothing, so `read_events` raises an error if the last
+event is missing.
 
-Failures that may pass are retried with exponential backoff (or after the server's `retry-after`) until the
-agent's time limit, as long as the next try is within `[model] give_up_seconds` of the first failed one. An
-answer that cannot be parsed, or that calls a tool with arguments that are not JSON, is requested again up to
-`READABLE_TRIES` times in all; then a malformed call is returned, and the agent reports it to its model. Any
-other failure ends the agent, with a text that says what to do. A caller that gives up ends its request at
-once (see `request_loop`).
+Failures that may pass are retried with exponential backoff (later, if the server's `retry-after` says so)
+until the agent's time limit, as long as the next try is within `[model] give_up_seconds` of the first failed
+one. The same limit ends a try whose answer shows signs of life and does not end. An answer that cannot be
+parsed, or that calls a tool with arguments that are not JSON, is requested again up to `READABLE_TRIES` times
+in all; then a malformed call is returned, and the agent reports it to its model. Any other failure ends the
+agent, with a text that says what to do. A caller that gives up ends its request at once (see `request_loop`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -26,7 +27,7 @@ import httpx2
 import msgspec
 
 from fdstore.agents.loop.conversation import Assistant
-from fdstore.agents.loop.models.base import ModelFailed, ModelRequest, Retry
+from fdstore.agents.loop.models.base import ModelFailed, ModelRequest, Retry, TimeIsOver
 from fdstore.agents.loop.models.request_loop import Requests
 from fdstore.agents.loop.models.sdk_errors import SdkErrors
 from fdstore.agents.loop.models.server_names import ServerNames
@@ -44,6 +45,10 @@ client twice per request: with one client for 200 agents, that took a third of a
 ABSENT_S = 30.0
 """How long a server at whose URL nothing listens is asked for the first answer of a conversation: then it is
 more likely a wrong URL than an outage."""
+SLACK_S = 1.0
+"""How long after the agent's time the last try is ended: the read time-out of a silent server comes first."""
+LAST_WORDS_S = 5.0
+"""How long a server may take to end the stream of an answer that is whole, and to count its tokens."""
 READABLE_TRIES = 3
 """Maximum number of answers requested while they cannot be parsed or contain malformed calls."""
 
@@ -60,16 +65,41 @@ class SdkClient(Protocol):
 
 
 C = TypeVar("C", bound=SdkClient)
-OnEvent = Callable[[str], None]
-"""Called with each event of an answer: the text that it adds, "" if none."""
+OnEvent = Callable[[str, bool], None]
+"""Called with each event of an answer: the text that it adds, "" if none, and whether the answer is whole."""
 Ask = Callable[[C, httpx2.Timeout, OnEvent], Coroutine[Any, Any, Assistant]]
 """Requests one answer. Raises an error of the SDK or of the HTTP library, and `ValueError` for an answer that
 cannot be read."""
 
 
-def broke_off() -> httpx2.HTTPError:
-    """Return the error of a stream that ended before its answer was complete."""
-    return httpx2.RemoteProtocolError("the answer broke off")
+class Whole(Protocol):
+    """What knows whether an answer is whole."""
+
+    is_whole: bool
+
+
+async def read_events(
+    stream: AsyncIterable[Any],
+    add: Callable[[Any], str],
+    answer: Whole,
+    on_event: OnEvent,
+    errors: SdkErrors,
+) -> None:
+    """Add the events of a stream to an answer until the stream ends. Once the answer is whole, nothing that
+    happens to the connection takes it back: a stream that is then cut, or goes on with comments, is over.
+    Raises `httpx2.HTTPError` for a stream that ends before, and what `add` raises."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(None) as rest:
+            async for event in stream:
+                on_event(add(event), answer.is_whole)
+                if answer.is_whole and rest.when() is None:
+                    rest.reschedule(loop.time() + LAST_WORDS_S)
+    except errors.of_connections:
+        if not answer.is_whole:
+            raise
+    if not answer.is_whole:
+        raise httpx2.RemoteProtocolError("the answer broke off")
 
 
 def is_server_url(url: httpx2.URL) -> bool:
@@ -145,7 +175,7 @@ class Tries(Generic[C]):
             last_event = _LastEvent()
             give_up_at = (failing_since or last_event.at) + give_up_s
             # the read time-out must not outlast the agent's time limit by much
-            silence_s = min(max(min(until_s, give_up_at) - last_event.at, 1.0), LONGEST_SILENCE_S)
+            silence_s = min(max(min(until_s, give_up_at) - last_event.at, SLACK_S), LONGEST_SILENCE_S)
             timeout = httpx2.Timeout(silence_s, connect=min(silence_s, CONNECT_TIMEOUT_S))
             pause_s = backoff_s * random.uniform(0.75, 1.25)
             try:
@@ -161,7 +191,8 @@ class Tries(Generic[C]):
                 reason = failure.reason
                 if not failure.may_pass:
                     raise failure.raised(reason) from error
-                pause_s = failure.retry_after_s if failure.retry_after_s is not None else pause_s
+                # a server may ask for more time, never for a quicker next try
+                pause_s = max(pause_s, failure.retry_after_s)
                 failing_since = last_event.at if failing_since is None else failing_since
                 if time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(f"{reason}; the agent's time ends before the next try") from error
@@ -192,14 +223,23 @@ class Tries(Generic[C]):
         self, request: ModelRequest, ask: Ask[C], timeout: httpx2.Timeout, last_event: _LastEvent
     ) -> Assistant:
         listener = request.listener
+        left_s = max(request.until_s - last_event.at, SLACK_S) + SLACK_S
 
         async def run(pass_on: Callable[[str], None]) -> Assistant:
-            def on_event(text: str) -> None:
+            def on_event(text: str, is_whole: bool) -> None:
                 last_event.at = time.monotonic()
+                if is_whole:
+                    limit.reschedule(None)  # `read_events` ends it soon, and the answer is kept
                 if listener is not None:
                     pass_on(text)
 
-            with self._clients.one() as client:
-                return await ask(client, timeout, on_event)
+            try:
+                async with asyncio.timeout(left_s) as limit:
+                    with self._clients.one() as client:
+                        return await ask(client, timeout, on_event)
+            except TimeoutError as error:
+                if limit.expired():
+                    raise TimeIsOver("the agent's time is over before the answer is whole") from error
+                raise
 
         return self._requests.run(run, on_text=listener.on_text if listener else None, check=request.check)

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fdstore.agents.loop.answer import AnswerBuilder
 from fdstore.agents.loop.conversation import Assistant, decode_entry, encode_entry
 from fdstore.agents.loop.models.openai_chat_form import REASONING_FIELDS, ChatAnswerBuilder, chat_messages
 from fdstore.agents.loop.models.openai_responses_form import ResponseBuilder, ResponseFailed, input_items
@@ -84,6 +85,36 @@ events = (
     | values
 )
 
+blocks = some(
+    type=st.sampled_from(["text", "tool_use", "thinking", "server_tool_use", "other"]),
+    text=st.text(max_size=4),
+    id=st.sampled_from(["a", "b", "\ud83d"]),
+    name=names,
+    input=values,
+    citations=values,
+)
+pieces_of_blocks = some(
+    type=st.sampled_from(["text_delta", "input_json_delta", "citations_delta", "thinking_delta"]),
+    text=st.text(max_size=4),
+    partial_json=arguments,
+    citation=values,
+    thinking=st.text(max_size=4),
+)
+counts = some(input_tokens=values, output_tokens=values, cache_read_input_tokens=values)
+messages = (
+    some(
+        type=st.sampled_from(
+            ["message_start", "content_block_start", "content_block_delta", "message_delta"],
+        ),
+        index=st.integers(0, 2),
+        message=some(usage=counts),
+        content_block=blocks,
+        delta=pieces_of_blocks | some(stop_reason=st.sampled_from(["tool_use", "end_turn", "\ud83d"])),
+        usage=counts,
+    )
+    | values
+)
+
 
 def stored(answer: Assistant) -> list[dict[str, Any]]:
     """Return the message of an answer that a journal has stored."""
@@ -116,3 +147,16 @@ def test_any_events_of_the_responses_api_are_an_answer_or_unreadable(stream: lis
         return
 
     input_items(stored(answer))
+
+
+@given(st.lists(messages, max_size=6))
+def test_any_events_of_the_messages_api_are_an_answer_or_unreadable(stream: list[Any]) -> None:
+    builder = AnswerBuilder()
+    try:
+        for event in stream:
+            assert isinstance(builder.add(event), str)
+        answer = builder.finish()
+    except ValueError:
+        return
+
+    stored(answer)

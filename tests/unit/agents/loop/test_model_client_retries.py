@@ -6,7 +6,7 @@ import http.server
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from fdstore.agents.loop.models.base import ModelFailed
 from fdstore.agents.loop.models.tries import LONGEST_PAUSE_S, READABLE_TRIES
 from fdstore.testing import ScriptedModel, Usage, call, cut, fail, garbled, say, turn
 from tests.dialects import every_dialect, every_dialect_that_types_errors
+from tests.recording_server import recording
 from tests.unit.agents.loop.model_client import ADD, HELLO, ClientUnderTest, open_client
 
 
@@ -66,7 +67,7 @@ def test_pauses_between_retries_have_a_maximum() -> None:
 
 
 @every_dialect
-@pytest.mark.parametrize(("asked_s", "paused_s"), [(0.007, 0.007), (2.5, 2.5), (100_000, 300)])
+@pytest.mark.parametrize(("asked_s", "paused_s"), [(0.707, 0.707), (2.5, 2.5), (100_000, 300)])
 def test_retry_after_of_the_server_sets_the_pause(asked_s: float, paused_s: float) -> None:
     with (
         ScriptedModel([fail(429, retry_after=asked_s), say("Hi.")]) as scripted,
@@ -77,11 +78,54 @@ def test_retry_after_of_the_server_sets_the_pause(asked_s: float, paused_s: floa
     assert client.pauses == [pytest.approx(paused_s)]
 
 
+class Stop(Exception):
+    pass
+
+
+def pauses_after(headers: dict[str, str], count: int) -> list[float]:
+    """Return the first pauses of a client whose server answers 429 with these headers."""
+    pauses: list[float] = []
+
+    def pause(pause_s: float) -> None:
+        pauses.append(pause_s)
+        if len(pauses) == count:
+            raise Stop
+
+    with (
+        recording(429, {"content-type": "application/json", **headers}, b"{}") as server,
+        closing(AnthropicModel(api_key="any", base_url=server.url)) as model,
+        pytest.raises(Stop),
+    ):
+        ClientUnderTest(model).query(within_s=3600, pause=pause)
+    return pauses
+
+
+@pytest.mark.parametrize("name", ["retry-after", "retry-after-ms"])
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "0.001", "nan", "-inf", "soon", "Mon, 99 Foo 2026 07:28:00 GMT"]
+)
+def test_no_retry_after_shortens_the_pause(name: str, value: str) -> None:
+    for pause_s, backoff_s in zip(pauses_after({name: value}, 3), [0.5, 1, 2], strict=True):
+        assert 0.75 * backoff_s <= pause_s <= 1.25 * backoff_s
+
+
+def test_retry_after_counts_if_its_milliseconds_cannot_be_read() -> None:
+    assert pauses_after({"retry-after-ms": "nan", "retry-after": "7"}, 1) == [7]
+
+
+@pytest.mark.parametrize("date", ["Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:00"])
+def test_retry_after_may_be_a_date(date: str) -> None:
+    assert pauses_after({"retry-after": date}, 1) == [300]
+
+
+def test_a_date_that_is_over_asks_for_no_pause() -> None:
+    [pause_s] = pauses_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 1)
+
+    assert 0.375 <= pause_s <= 0.625
+
+
 @every_dialect
 def test_an_exception_raised_by_the_pause_ends_the_retries() -> None:
-    class Stop(Exception):
-        pass
-
     def stop(_: float) -> None:
         raise Stop
 
@@ -183,6 +227,9 @@ MALFORMED = [
     '{"a": 1, "b": ',
     '{"a": "line\nbreak"}',
     '{"a": NaN}',
+    '{"a": 1e400}',
+    '{"a": [1, {"b": [-1e999]}]}',
+    '{"a": [Infinity]}',
     '["a"]',
     '"a"',
     "{}{}",
@@ -242,7 +289,7 @@ def test_a_call_cut_off_by_max_tokens_is_not_retried() -> None:
 
 
 def test_the_journal_holds_calls_with_the_arguments_that_tools_receive() -> None:
-    said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e400, "b": 1.0, "c": [1e22]}'})
+    said = streamed(USE, {"type": "input_json_delta", "partial_json": '{"a": 1e308, "b": 1.0, "c": [1e22]}'})
 
     with client_of_server(said) as (client, _):
         answer = client.query()
@@ -258,6 +305,10 @@ UNREADABLE = [
     b"event: content_block_start\ndata: {nonsense\n\n",
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":4,"delta":{}}\n\n',
     b'event: content_block_start\ndata: {"type":"content_block_start"}\n\n',
+    b'event: content_block_start\ndata: {"type":"content_block_start","index":null,"content_block":{}}\n\n',
+    b"event: content_block_start\ndata: [1]\n\n",
+    b'event: content_block_delta\ndata: "s"\n\n',
+    b"event: message_delta\ndata: null\n\n",
 ]
 
 
