@@ -23,7 +23,7 @@ Command = Callable[..., Result]
 
 SCRIPT = [
     call("lines", count=5000),
-    fail(529, message="all are busy", retry_after=0.7),
+    fail(529, message="all are busy", retry_after=0.01),
     call("spawn", program_name="reader", query="Read it."),
     say("I have read it."),
     call("breaks", words="no disk"),
@@ -59,7 +59,7 @@ def test_the_log_of_an_agent_reads_from_its_task_to_its_end(log: Command, ended:
     ]
     assert "result    fd:1, stored: 13 pages, 48,893 characters  (lines, " in shown
     assert "attempt 2 on here: its worker returned it" in shown
-    assert "try 1: the model answered 529 overloaded_error: all are busy; asked again after 0.7 s" in shown
+    assert "try 1: the model answered 529 overloaded_error: all are busy; asked again after 0.0 s" in shown
     assert 'call      spawn(program_name="reader", query="Read it.")' in shown
     assert "result    solo.1 exited with code 0  (spawn, " in shown
     assert "error     RuntimeError: no disk  (breaks, " in shown

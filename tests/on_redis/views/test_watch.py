@@ -44,7 +44,7 @@ def test_each_model_retry_is_reported_with_its_reason_and_pause(store: Store, tm
 
     def script(request: Request) -> object:
         if len(agents.model.requests) <= 2:
-            return fail(529, message="all are busy", retry_after=1.3)
+            return fail(529, message="all are busy", retry_after=0.6)
         assert lines.came.wait(PATIENCE_S), lines.text
         return say("Done.")
 
@@ -54,7 +54,7 @@ def test_each_model_retry_is_reported_with_its_reason_and_pause(store: Store, tm
             agents.attempt("solo")
         ended = agents.record()
 
-    reason = "the model answered 529 overloaded_error: all are busy; asking again in 1.3 s"
+    reason = "the model answered 529 overloaded_error: all are busy; asking again in 0.6 s"
     assert f"try 1: {reason}" in lines.text
     assert f"try 2: {reason}" in lines.text
     assert (ended.state, ended.trouble) == ("exited", None)
@@ -137,7 +137,7 @@ def test_a_failed_try_that_is_seen_together_with_the_answer_before_it_is_reporte
             case 1:
                 return call("echo", words="a")
             case 2:
-                return fail(529, message="all are busy", retry_after=0.7)
+                return fail(529, message="all are busy", retry_after=0.01)
         watching.look()
         return say("Done.")
 
@@ -149,7 +149,7 @@ def test_a_failed_try_that_is_seen_together_with_the_answer_before_it_is_reporte
         watching.look()
 
     assert [line.partition("try 1: ")[2] for line in lines.told if "try 1: " in line] == [
-        "the model answered 529 overloaded_error: all are busy; asking again in 0.7 s"
+        "the model answered 529 overloaded_error: all are busy; asking again in 0.0 s"
     ]
 
 

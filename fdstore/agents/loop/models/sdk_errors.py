@@ -44,8 +44,8 @@ _DEFERRAL = re.compile(r"defer_loading|tool[_ ]reference", re.IGNORECASE)
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A failed try: why, whether the next one may succeed, and the shortest pause before it, 0 if the server
-    named none. `raised` is the error of one that may not; `is_absent`: nothing listens at the URL."""
+    """A failed try: why, whether the next one may succeed, and the pause that the server asks for, 0 if none.
+    `raised` is the error of one that may not; `is_absent`: nothing listens at the URL."""
 
     reason: str
     may_pass: bool

@@ -6,7 +6,7 @@ SDKs refuse long ones otherwise. A stream that is cut raises an error of the HTT
 both are caught. One that a proxy closes cleanly raises nothing, so `read_events` raises an error if the last
 event is missing.
 
-Failures that may pass are retried with exponential backoff (later, if the server's `retry-after` says so)
+Failures that may pass are retried with exponential backoff (or after the server's `retry-after`)
 until the agent's time limit, as long as the next try is within `[model] give_up_seconds` of the first failed
 one. The same limit ends a try whose answer shows signs of life and does not end. An answer that cannot be
 parsed, or that calls a tool with arguments that are not JSON, is requested again up to `READABLE_TRIES` times
@@ -45,6 +45,9 @@ client twice per request: with one client for 200 agents, that took a third of a
 ABSENT_S = 30.0
 """How long a server at whose URL nothing listens is asked for the first answer of a conversation: then it is
 more likely a wrong URL than an outage."""
+QUICK_TRIES = 3
+"""How many failed tries of a request a server may have repeated sooner than we would; after them it can only
+ask for more time."""
 SLACK_S = 1.0
 """How long after the agent's time the last try is ended: the read time-out of a silent server comes first."""
 LAST_WORDS_S = 5.0
@@ -191,8 +194,8 @@ class Tries(Generic[C]):
                 reason = failure.reason
                 if not failure.may_pass:
                     raise failure.raised(reason) from error
-                # a server may ask for more time, never for a quicker next try
-                pause_s = max(pause_s, failure.retry_after_s)
+                asked_s = failure.retry_after_s
+                pause_s = asked_s if asked_s and tries <= QUICK_TRIES else max(pause_s, asked_s)
                 failing_since = last_event.at if failing_since is None else failing_since
                 if time.monotonic() + pause_s >= until_s:
                     raise ModelFailed(f"{reason}; the agent's time ends before the next try") from error
