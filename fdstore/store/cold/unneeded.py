@@ -32,6 +32,8 @@ from fdstore.wire.scripts import script, text
 AT_ONCE = 200
 """Objects of a tree that are deleted in one turn."""
 
+MAX_COUNTED = 100_000
+
 T = TypeVar("T")
 
 
@@ -79,16 +81,15 @@ def due_objects(tree: TreeKeys) -> Operation[tuple[list[bytes], bool]]:
 
 
 def count_due(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[int]:
-    """Return how many objects of all trees are to be deleted now. Lists that cannot be read are left out, and
-    added to `damaged`."""
+    """Return how many objects of all trees are to be deleted now, up to `MAX_COUNTED` of each. Lists that
+    cannot be read are left out, and added to `damaged`."""
     trees = yield from trees_with_objects(prefix)
     now_s = yield from redis_now()
-    found = yield from replies_or_damage(
-        [("ZCOUNT", tree.unneeded, "-inf", f"{now_s:.6f}") for tree in trees]
-    )
+    due = ("-inf", f"{now_s:.6f}", "LIMIT", 0, MAX_COUNTED)
+    found = yield from replies_or_damage([("ZRANGEBYSCORE", tree.unneeded, *due) for tree in trees])
     if damaged is not None:
         damaged += [unreadable(each) for each in found if isinstance(each, DamagedRecord)]
-    return sum(each for each in found if not isinstance(each, DamagedRecord))
+    return sum(len(each) for each in found if not isinstance(each, DamagedRecord))
 
 
 def take_off(tree: TreeKeys, deleted: list[bytes], *, has_others: bool) -> Operation[None]:
