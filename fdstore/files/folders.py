@@ -38,8 +38,8 @@ class Found(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Names in a folder that are left out, and why: one of the reasons above. A folder with all that is in it
-    is one name."""
+    """Names in a folder that are left out, and the reason, one of those above. A whole folder counts as one
+    name."""
 
     reason: str
     names: int = 1

@@ -50,8 +50,7 @@ def is_block(value: object) -> bool:
 
 
 def field(block: object, name: str) -> object:
-    """Return a field of a block, which is a dict or an object of an SDK; None if reading it raises, as an
-    object that is no block may."""
+    """Return a field of a block, which is a dict or an object of an SDK; None if reading the field raises."""
     return read_or(lambda: block.get(name) if isinstance(block, dict) else getattr(block, name, None), None)
 
 

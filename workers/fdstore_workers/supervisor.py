@@ -70,8 +70,7 @@ REPLACED_WITHIN_S = 30.0
 
 FROZEN_AFTER_S = 5.0
 """The time without a beat after which a process is frozen. A lease that was renewed in time has 7 s left at
-least: the second look and the release, on a busy machine too, end before the sweep would count a loss that
-has nobody to blame."""
+least, so the process is blamed before the sweep finds its lease expired, even on a busy machine."""
 
 LOOK_AGAIN_S = 0.5
 

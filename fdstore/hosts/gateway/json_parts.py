@@ -170,7 +170,7 @@ def exact_value_of(value: Json) -> Any:
 
 
 def _exact_number(literal: str) -> tuple[Decimal | str]:
-    """Return a number as what is no other JSON value."""
+    """Return a number in a form that equals no boolean, string or other number."""
     try:
         number = Decimal(literal)
     except InvalidOperation:  # its exponent is too large

@@ -164,7 +164,7 @@ def _what(handle: ProcessHandle, number: str) -> str:
 
 
 def _check_answer(question: StoredQuestion, answer: PersonAnswer) -> None:
-    """Raise `ValueError` for an answer that nobody can have given to the question."""
+    """Raise `ValueError` if the answer does not fit the question."""
     if not answer.at_ms:
         raise ValueError("its answer has no time")
     is_approval = question.kind == "approval"
