@@ -51,11 +51,18 @@ def recording(
     body: bytes = b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}',
 ) -> Iterator[RecordingServer]:
     found = RecordingServer(status, headers, body)
-    thread = threading.Thread(target=found.server.serve_forever, args=(0.01,))
+    with serving(found.server):
+        yield found
+
+
+@contextmanager
+def serving(server: http.server.HTTPServer) -> Iterator[None]:
+    """Have a server answer in a thread while the block runs, and close it."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield found
+        yield
     finally:
-        found.server.shutdown()
+        server.shutdown()
         thread.join()
-        found.server.server_close()
+        server.server_close()

@@ -32,10 +32,8 @@ from fdstore.text.numbers import COUNT_UNITS, parse_number
 if TYPE_CHECKING:
     from fdstore.agents.loop.bundle import Bundle, Program
     from fdstore.agents.loop.questions import Earlier
-    from fdstore.cli.question_progress import AskProgress
     from fdstore.client import Process, Store
     from fdstore.files.members import Members
-    from fdstore.store.processes.process_records import ProcessAnswer
 
 MAX_VARIABLES = 30
 
@@ -455,7 +453,7 @@ def _answer(
 ) -> None:
     from fdstore.agents.loop.questions import launch_question, offer_sql
     from fdstore.agents.runtime.waker import waker
-    from fdstore.cli.question_progress import QuestionProgress
+    from fdstore.cli.question_progress import QuestionProgress, report_answer
     from fdstore.files.permissions import Permissions
     from fdstore.store.processes import process_records
 
@@ -471,45 +469,5 @@ def _answer(
     with progress.shown():
         run_until_ended(store, agent.id, permissions=Permissions(), own=bundle, on_interrupt=on_interrupt)
     ended = store.run(process_records.answer_of(store.prefix, agent.id))
-    _report(session, store, holder.id, ended, progress.now, quiet=quiet, demo=demo)
+    report_answer(session, store, holder.id, ended, progress.now, quiet=quiet, demo=demo)
     exit_by(ended)
-
-
-def _report(
-    session: CliSession,
-    store: Store,
-    holder: str,
-    ended: ProcessAnswer,
-    taken: AskProgress,
-    *,
-    quiet: bool,
-    demo: bool,
-) -> None:
-    """Print the answer, and what it has taken."""
-    record = ended.record
-    if session.as_json:
-        from fdstore.cli.processes import usage_fields
-
-        used = usage_fields(store.tree(record.id.partition(".")[0]))
-        output.document({"process": record, "answer": ended.text, "texts": holder, "taken": taken, **used})
-    else:
-        if ended.text:
-            output.line(ended.text)
-        if record.reason:
-            from fdstore.model.ends import in_words
-
-            output.say(f"fdstore: {record.id} {record.state}: {in_words(record.reason)}")
-    if taken.asked and taken.failed == taken.asked:
-        output.say(
-            f"fdstore: all asks of its programs failed ({taken.failed} of {taken.asked}), so the answer "
-            f"rests on none; fdstore log {record.id} --asks has the errors"
-        )
-    if not session.as_json and not quiet:
-        from fdstore.cli.question_progress import format_end
-        from fdstore.setup.url_options import has_password
-
-        prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
-        url = f" --url {shlex.quote(session.url)}" if session.url and not has_password(session.url) else ""
-        by_script = " --demo" if demo else ""
-        more = f'fdstore ask{by_script} --continue {holder}{prefix}{url} "..."'
-        output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")

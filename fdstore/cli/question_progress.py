@@ -1,4 +1,5 @@
-"""The progress of a question: one line on stderr, in place on a terminal, elsewhere now and then.
+"""The progress of a question, one line on stderr, in place on a terminal, elsewhere now and then; and its
+answer.
 
 What is shown comes from the store alone: the counts of the questions that the agent's code has asked, and the
 tokens of the agent and of the lanes that ask for it. So it does not matter on which machines they run.
@@ -6,22 +7,31 @@ tokens of the agent and of the lanes that ask for it. So it does not matter on w
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fdstore.agents.runtime.periodic import run_periodically
 from fdstore.cli import output
+from fdstore.cli.processes import usage_fields
 from fdstore.cli.progress import draw
 from fdstore.cli.watch import Unclaimed
 from fdstore.client import Store
 from fdstore.errors import FDStoreError
+from fdstore.model.ends import in_words
 from fdstore.model.records import ProcessRecord
+from fdstore.setup.url_options import has_password
 from fdstore.store.views.shown_processes import fold_lanes
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import format_costs, format_count, format_number, precise_duration
+
+if TYPE_CHECKING:
+    from fdstore.cli.session import CliSession
+    from fdstore.store.processes.process_records import ProcessAnswer
 
 EVERY_S = 0.2
 FIRST_LINE_S = 5.0
@@ -169,3 +179,36 @@ class QuestionProgress:
         if now and now != before:
             return f"{member.id}: {show_controls(now, keep='')}"
         return self._unclaimed.reason(member)
+
+
+def report_answer(
+    session: CliSession,
+    store: Store,
+    holder: str,
+    ended: ProcessAnswer,
+    taken: AskProgress,
+    *,
+    quiet: bool,
+    demo: bool,
+) -> None:
+    """Print the answer, and what it has taken."""
+    record = ended.record
+    if session.as_json:
+        used = usage_fields(store.tree(record.id.partition(".")[0]))
+        output.document({"process": record, "answer": ended.text, "texts": holder, "taken": taken, **used})
+    else:
+        if ended.text:
+            output.line(ended.text)
+        if record.reason:
+            output.say(f"fdstore: {record.id} {record.state}: {in_words(record.reason)}")
+    if taken.asked and taken.failed == taken.asked:
+        output.say(
+            f"fdstore: all asks of its programs failed ({taken.failed} of {taken.asked}), so the answer "
+            f"rests on none; fdstore log {record.id} --asks has the errors"
+        )
+    if not session.as_json and not quiet:
+        prefix = f" --prefix {shlex.quote(session.prefix)}" if session.prefix else ""
+        url = f" --url {shlex.quote(session.url)}" if session.url and not has_password(session.url) else ""
+        by_script = " --demo" if demo else ""
+        more = f'fdstore ask{by_script} --continue {holder}{prefix}{url} "..."'
+        output.say(f"fdstore: {format_end(taken)}; to ask more: {more}")

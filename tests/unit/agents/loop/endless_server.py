@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from tests.dialects import current
+from tests.recording_server import serving
 from tests.unit.agents.loop.model_client import ClientUnderTest
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
@@ -58,14 +59,8 @@ def endless(beginning: bytes, drip: bytes = COMMENT, *, fast: bool = False) -> I
     """Yield a server that answers with `beginning`, then with `drip` again and again until the client hangs
     up; without a drip, the answer has ended."""
     found = EndlessServer(beginning, drip, fast=fast)
-    thread = threading.Thread(target=found.server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with serving(found.server):
         yield found
-    finally:
-        found.server.shutdown()
-        thread.join()
-        found.server.server_close()
 
 
 def streamed(events: list[dict[str, Any]]) -> bytes:
