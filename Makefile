@@ -28,14 +28,14 @@ demo: $(READY)
 	@echo
 	@echo "The embedded Redis keeps running; stop it with: $(BIN)/fdstore down"
 
-# Five at a time, even on two processors: many tests wait for most of their time, and tests/order.py spreads them
+# Six at a time, even on two processors: many tests wait for most of their time, and tests/order.py spreads them
 # among the others. Hundreds of commands and workers are started, which must not compile their source each time, as
 # they would where the environment forbids bytecode.
 LONG_UNIT = tests/unit/workers/ tests/unit/programs/ tests/unit/testing/
 TESTED = tests/with_workers tests/chaos tests/on_cluster tests/acceptance tests/deploy tests/test_*.py \
 	tests/bench tests/on_redis $(LONG_UNIT) tests/unit/test_*.py \
 	$(filter-out $(LONG_UNIT) %__pycache__/,$(wildcard tests/unit/*/))
-AT_ONCE = -n 5 --dist loadfile --no-loadscope-reorder
+AT_ONCE = -n 6 --dist loadfile --no-loadscope-reorder
 
 # `make test` leaves out the tests marked thorough and most examples of properties: see tests/thorough.py.
 test: export PYTHONDONTWRITEBYTECODE =

@@ -64,6 +64,7 @@ def test_the_door_of_a_coding_host_gives_it_a_plugin(environ, tmp_path):
     assert "/hooks/hooks.json\n" in listed
 
 
+@pytest.mark.thorough("new interpreters")
 def test_the_door_of_your_own_loop_prints_what_it_shows(environ, tmp_path):
     [python] = [block for block in BLOCKS if block.language == "python"]
 
@@ -72,6 +73,7 @@ def test_the_door_of_your_own_loop_prints_what_it_shows(environ, tmp_path):
     assert printed == python.prints
 
 
+@pytest.mark.thorough("many new interpreters, one after the other")
 def test_the_door_of_agents_on_workers_runs_from_the_checkout(environ, tmp_path):
     [lines] = [text for text in blocks("sh") if text.startswith("cd examples/")]
     folder = lines.split()[1]

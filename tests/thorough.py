@@ -10,6 +10,7 @@ seldom hit, interpreters started one after the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -22,6 +23,16 @@ def thorough(why: str, *values: Any) -> list[Any]:
     """
     rows = [value if isinstance(value, tuple) else (value,) for value in values]
     return [pytest.param(*row, marks=pytest.mark.thorough(why)) for row in rows]
+
+
+def sample(values: Iterable[Any], count: int, why: str) -> list[Any]:
+    """Return values for `parametrize`, of which `make test` takes so many, spread over all.
+
+    >>> @pytest.mark.parametrize("document", sample(DOCUMENTS, 6, "more documents of the same kinds"))
+    """
+    all_ = list(values)
+    taken = {place * len(all_) // count for place in range(count)}
+    return [value if place in taken else thorough(why, value)[0] for place, value in enumerate(all_)]
 
 
 _left_out: set[str] = set()

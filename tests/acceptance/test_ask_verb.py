@@ -97,6 +97,7 @@ def test_the_answer_alone_is_on_stdout_and_what_it_took_on_stderr(command, model
     assert models.count("small") == PARTS
 
 
+@pytest.mark.thorough("several commands, one after the other")
 def test_a_question_that_continues_has_the_texts_and_variables_of_the_first_and_new_files(command, model):
     (command.folder / "more.txt").write_text("more\n")
     command("ask", "Count the errors.", "build.log", "--name", "manuals")
@@ -261,6 +262,7 @@ def test_with_demo_a_script_shows_what_would_happen_and_says_that_it_is_one(comm
     assert trees(command) == []
 
 
+@pytest.mark.thorough("another end of a run that is shown elsewhere")
 def test_with_demo_what_to_call_next_leads_to_the_script_again(command):
     (command.folder / "build.log").write_text(LINES)
     command.environment = command.without_key()
@@ -275,6 +277,7 @@ def test_with_demo_what_to_call_next_leads_to_the_script_again(command):
     assert more.out.startswith("This is a script, not a model")
 
 
+@pytest.mark.thorough("another end of a run that is shown elsewhere")
 def test_with_demo_nothing_has_a_price(command):
     (command.folder / "build.log").write_text(LINES)
     command.environment = command.without_key() | {

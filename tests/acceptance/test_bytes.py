@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import closing
 
+import pytest
 from click.testing import CliRunner
 
 from fdstore.cli import cli
@@ -65,6 +66,7 @@ def test_what_is_not_utf_8_is_stored_as_bytes_and_read_back_exactly(command, sto
     assert (proc.stat("fd:6").media_type, proc.read_bytes("fd:6")) == ("image/png", PNG)
 
 
+@pytest.mark.thorough("several commands, one after the other")
 def test_the_advice_for_a_database_stores_its_text_under_the_same_name(command, store, tmp_path):
     with closing(sqlite3.connect(tmp_path / "a db")) as made, made:
         made.execute("CREATE TABLE people (name)")

@@ -82,6 +82,7 @@ def test_a_document_gets_the_name_that_is_given_and_that_name_with_txt(command, 
     assert store.process("triage").stat("name:piped.txt").media_type == "text/csv"
 
 
+@pytest.mark.thorough("documents as a command reads them")
 def test_a_document_that_is_read_names_its_text_if_that_is_stored(command, tmp_path):
     (tmp_path / "report.pdf").write_bytes(pdf_of("Revenue rose."))
     command("put", "triage", "report.pdf", "--name", "report.pdf")
@@ -97,6 +98,7 @@ def test_a_document_that_is_read_names_its_text_if_that_is_stored(command, tmp_p
         assert alone.err.endswith("this makes text of it: pdftotext -layout FILE -\n")
 
 
+@pytest.mark.thorough("documents as a command reads them")
 def test_a_document_without_a_text_is_an_error_that_says_how_to_store_it(command, store, tmp_path):
     (tmp_path / "scan.pdf").write_bytes(pdf_of("", ""))
     problem = (
@@ -148,6 +150,7 @@ def model_of(request: Request) -> Reply:
     return say(request.last_text())
 
 
+@pytest.mark.thorough("a whole desk")
 def test_ask_takes_a_desk_and_offers_sql_over_its_sheets(command, tmp_path):
     make_desk(tmp_path / "desk")
     for name in ("people.csv", "logs.tar.gz", "table.parquet"):

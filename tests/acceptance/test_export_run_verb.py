@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from tests.on_redis.inspector.journals import SHORT, answer, converse
 from tests.on_redis.inspector.run_page import Read
 
@@ -57,6 +59,7 @@ def test_redacted_patterns_are_nowhere_in_the_file(command, store):
     assert (piped.code, piped.err, os.listdir(command.folder)) == (0, "", ["x.html"])
 
 
+@pytest.mark.thorough("several commands, one after the other")
 def test_an_existing_file_is_replaced_unless_that_is_not_wanted(command, store):
     begin(store)
     (command.folder / "x.html").write_text("old")

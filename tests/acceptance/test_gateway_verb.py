@@ -208,6 +208,7 @@ def test_a_server_on_this_machine_needs_no_proxy(make_command):
     assert json.loads(ended.lines[0])["result"] == {"n": 1.5}
 
 
+@pytest.mark.thorough("new interpreters")
 def test_a_wrapped_server_does_not_import_a_module_of_the_project(command):
     (command.folder / "fdstore.py").write_text("raise SystemExit('the project was imported')")
     file = command.folder / "mcp.json"
@@ -324,6 +325,7 @@ def test_one_gateway_takes_the_place_of_all_servers_and_gives_it_back(command):
     assert file.read_text() == before
 
 
+@pytest.mark.thorough("new interpreters, one after the other")
 def test_wrong_usage_is_refused(command):
     (command.folder / "odd.json").write_text("{")
     (command.folder / "none.json").write_text('{"mcpServers": {}}')

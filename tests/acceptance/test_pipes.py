@@ -46,6 +46,7 @@ def test_a_worker_runs_allowed_commands_and_names_the_option_that_allows_others(
     assert "commands run " in status.out
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_a_pipeline_that_no_worker_may_run_waits_for_one_that_may(command, proc, start_worker):
     proc.create("b\na\n")
 
@@ -135,6 +136,7 @@ def test_pipe_prints_both_outputs_and_ends_with_its_code(command, proc, worker):
     assert proc.read("fd:2").chain == "0,0"
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_pipe_prints_the_partial_output_of_a_killed_pipeline_and_reports_the_kill(command, proc, worker):
     with proc.open_stream(source="feed") as feed:
         feed.write("one\n")
@@ -149,6 +151,7 @@ def test_pipe_prints_the_partial_output_of_a_killed_pipeline_and_reports_the_kil
     assert b"cancelled" in err
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_pipe_writes_bytes_as_they_are_and_refuses_a_terminal(command, proc, worker):
     proc.create(TEXT)
 
@@ -169,6 +172,7 @@ def test_pipe_writes_bytes_as_they_are_and_refuses_a_terminal(command, proc, wor
     assert "".join(piece["text"] for piece in text) == "an x\nnone\nx again\n"
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_a_detached_pipe_prints_its_process_and_descriptors_and_ps_its_commands(command, proc, worker):
     proc.create(TEXT)
 

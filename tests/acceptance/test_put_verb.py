@@ -10,6 +10,7 @@ import redis
 import fdstore
 from fdstore.local.redis_server import PrivateServer
 from tests.refusals import lasting, refused
+from tests.thorough import thorough
 from tests.waiting import PATIENCE_S, wait_until
 
 
@@ -123,7 +124,7 @@ def test_text_piped_into_a_stream_reaches_its_readers_live(command, store):
     assert store.process("triage").stat(1).state == "sealed"
 
 
-@pytest.mark.parametrize("kind", ["NOREPLICAS", "OOM"])
+@pytest.mark.parametrize("kind", ["NOREPLICAS", *thorough("another kind", "OOM")])
 def test_a_live_put_waits_for_a_redis_that_takes_no_writes(command, store, kind):
     with PrivateServer() as server, fdstore.connect(server.url, store.prefix) as refusing:
         with command.start("put", "triage", "-", "--stream", "--url", server.url) as putting:

@@ -7,6 +7,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 import fdstore
 from fdstore.testing import Request, ScriptedModel, call, say
 from tests.acceptance.conftest import Command, Terminal
@@ -53,6 +55,7 @@ def test_with_json_the_parts_of_the_result_are_apart(command, proc):
     assert "ZeroDivisionError" in failed.document["error"]
 
 
+@pytest.mark.thorough("several commands, one after the other")
 def test_a_process_that_has_ended_is_looked_at_and_not_changed(command, proc):
     command("python", "triage", "-c", "x = 1")
     proc.end()
@@ -66,6 +69,7 @@ def test_a_process_that_has_ended_is_looked_at_and_not_changed(command, proc):
     assert command("python", "nowhere", "-c", "1").err.startswith("fdstore: not_found")
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_code_asks_the_model_that_is_named(command, proc):
     proc.create("a\nb\nc\n")
     code = (
@@ -99,6 +103,7 @@ def test_code_runs_commands_on_a_worker_and_reads_what_they_write(command, proc)
     assert code.out == "(0, 1)\n", code.err
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_a_command_that_the_worker_does_not_allow_is_an_exception_in_code(command, proc, start_worker):
     proc.create("b\na\n")
     code = "try:\n    await pipe([['sort']], fd(1))\nexcept PermissionError as error:\n    print(error)"
@@ -141,6 +146,7 @@ def test_code_starts_agents_of_linked_programs(command, proc):
     assert "there is no program 'writer'; there are: reader" in other.err
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_an_agent_that_code_starts_asks_the_person_at_the_terminal(command, proc):
     asking = READER.replace('["read_fd"]', "[]") + "[people]\nask = true\n"
     (command.folder / "asker.toml").write_text(asking)

@@ -52,6 +52,7 @@ def model(command: Command) -> Iterator[ScriptedModel]:
         yield played
 
 
+@pytest.mark.thorough("new interpreters, one after the other")
 @pytest.mark.parametrize("form", [["--json"], *thorough("the other form of the answer", [])])
 def test_what_a_function_and_its_commands_print_is_not_on_standard_output(command, model, form):
     (command.folder / "talker.toml").write_text(WITH_A_FUNCTION)

@@ -41,6 +41,7 @@ def test_several_texts_have_names_and_json_prints_an_object_for_each_row(command
     ]
 
 
+@pytest.mark.thorough("another form of one output")
 def test_csv_has_all_rows_and_a_table_the_first_ones(command, tables):
     rows = command("sql", "triage", "1", "--csv", "FROM range(2500)")
     shown = command("sql", "triage", "1", "FROM range(2500)")

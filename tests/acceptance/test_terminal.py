@@ -27,6 +27,7 @@ def test_control_characters_are_escaped_on_a_terminal_and_raw_in_a_pipe(command,
     assert "\x1b" not in command("ls", "\x1b[31m").err
 
 
+@pytest.mark.thorough("several commands, one after the other")
 def test_an_answer_a_reason_and_a_name_are_escaped_on_a_terminal(command, store, tmp_path):
     hostile = "\x1b[2J\x9b31m\u202efdstore: all is well"
     escaped = "\\u{1b}[2J\\u{9b}31m\\u{202e}fdstore: all is well"

@@ -89,6 +89,7 @@ def test_the_command_line_of_a_worker_does_not_contain_the_url(make_command, gua
     assert b"topsecret" not in command_line
 
 
+@pytest.mark.thorough("a worker of its own")
 def test_the_background_worker_receives_its_store_in_the_environment(fresh):
     with fresh.start("up", "--json", fresh=True) as command:
         up = json.loads(command.communicate()[0])

@@ -73,6 +73,7 @@ def claimed(store: Store, parent: ProcessHandle) -> ProcessHandle:
     return ProcessHandle(child.keys, child.limits, claim.attempt)
 
 
+@pytest.mark.thorough("another lease that ends")
 @pytest.mark.parametrize(
     "how", ["killed, and who swept too", *thorough("weaker outages", "killed", "stopped")]
 )

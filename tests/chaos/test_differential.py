@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
@@ -25,6 +26,7 @@ from tests.slices import texts
 LONG_CHARS = 200_000
 
 
+@pytest.mark.thorough("long sequences")
 def test_any_sequence_of_calls_matches_plain_strings(
     store_model: Any, proxy: Proxy, execute: Execute, tmp_path: Path, seed: int
 ) -> None:

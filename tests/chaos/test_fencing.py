@@ -37,6 +37,7 @@ def everything(execute: Execute, tree: str) -> dict[bytes | str, Any]:
     return values_of(execute, [key for key in keys if execute("PTTL", key) == -1])
 
 
+@pytest.mark.thorough("another lease that ends")
 @pytest.mark.parametrize(
     "late",
     [

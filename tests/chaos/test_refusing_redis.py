@@ -29,7 +29,7 @@ SCRIPT = "echo first; sleep 1; echo last; exit 3"
 
 
 @pytest.mark.parametrize(
-    "kind", ["NOREPLICAS", "OOM", *thorough("other kinds", "READONLY", "MISCONF", "BUSY")]
+    "kind", ["NOREPLICAS", *thorough("other kinds", "OOM", "READONLY", "MISCONF", "BUSY")]
 )
 def test_a_pipeline_that_ends_during_a_refusal_has_ended_as_it_did(
     kind: str, server: PrivateServer, store: Store, worker_pool: WorkerPool, faults: Faults
@@ -52,6 +52,7 @@ def test_a_pipeline_that_ends_during_a_refusal_has_ended_as_it_did(
     assert_said_once(worker_pool)
 
 
+@pytest.mark.thorough("ten seconds of waiting")
 @pytest.mark.parametrize(
     "kind", ["READONLY", *thorough("other kinds", "NOREPLICAS", "OOM", "MISCONF", "BUSY")]
 )

@@ -71,6 +71,7 @@ def restart(server: PrivateServer, faults: Faults) -> float:
     return time.monotonic()
 
 
+@pytest.mark.thorough("a restart under load")
 def test_a_restart_loses_no_acknowledged_text_and_clients_and_agents_continue(
     seed: int, server: PrivateServer, store: Store, worker_pool: WorkerPool, tmp_path: Path, faults: Faults
 ) -> None:

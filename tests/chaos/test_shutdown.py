@@ -25,7 +25,7 @@ python = ["agent_tools:rest"]
 
 
 @pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
-@pytest.mark.parametrize("busy_with", ["a model", "a tool"])
+@pytest.mark.parametrize("busy_with", ["a model", *thorough("half a minute", "a tool")])
 def test_sigterm_during_a_long_step_hands_the_agent_to_another_worker(
     busy_with: str,
     pool: str,

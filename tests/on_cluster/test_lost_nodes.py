@@ -18,6 +18,7 @@ from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.wire import connection_options, retry
 from tests.on_cluster.cluster import Cluster, ClusterNode
 from tests.outages import advance, stopped
+from tests.thorough import thorough
 from tests.waiting import wait_until, within
 
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
@@ -56,7 +57,7 @@ def processes_on_both_nodes(cluster: Cluster, store: Store, victim: ClusterNode)
     return lost, safe
 
 
-@pytest.mark.parametrize("kind", ["blocking", "asyncio"])
+@pytest.mark.parametrize("kind", ["blocking", *thorough("the other colour", "asyncio")])
 async def test_with_patience_a_node_that_hangs_is_given_up_and_other_trees_work(
     cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], kind: str
 ) -> None:
@@ -87,6 +88,7 @@ async def test_with_patience_a_node_that_hangs_is_given_up_and_other_trees_work(
             await calls(blocking, done)
 
 
+@pytest.mark.thorough("a node that is lost")
 def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     cluster: Cluster,
     victim: ClusterNode,

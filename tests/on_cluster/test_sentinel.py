@@ -99,6 +99,7 @@ def test_a_client_continues_with_the_promoted_replica(watched: Watched) -> None:
         assert proc.read("fd:1", read_all=True).chars == "1-20000"
 
 
+@pytest.mark.thorough("half a minute of waiting")
 def test_what_runs_goes_on_through_a_failover_in_which_redis_refuses_writes(tmp_path: Path) -> None:
     """Until replicas have attached, the new primary has too few of them to write."""
     with ExitStack() as stack:

@@ -7,6 +7,8 @@ import gc
 
 import pytest
 
+from tests.thorough import thorough
+
 SOURCE = "x = [(a + f(b, c=[d]))]"
 
 
@@ -23,7 +25,7 @@ class ParsesWhenItEnds:
             ParsesWhenItEnds(self.most - 1)
 
 
-@pytest.mark.parametrize("disturbances", [1, 3])
+@pytest.mark.parametrize("disturbances", [1, *thorough("more of them", 3)])
 def test_a_parse_that_is_disturbed_is_repeated(disturbances: int) -> None:
     thresholds = gc.get_threshold()
     expected = ast.dump(ast.parse(SOURCE))

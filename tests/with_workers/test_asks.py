@@ -63,6 +63,7 @@ def proc(harness: AgentHarness) -> Process:
     return made
 
 
+@pytest.mark.thorough("several workers")
 @pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_asks_are_answered_by_several_workers(harness: AgentHarness, proc: Process, pool: str) -> None:
     harness.set_script({"ASKED": lambda request: slow(say(f"answer to {question_of(request)}"), 0.05)})

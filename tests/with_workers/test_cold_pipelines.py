@@ -37,6 +37,7 @@ def wait_until_cold(bench: Bench, count: int) -> None:
     )
 
 
+@pytest.mark.thorough("ten seconds of waiting")
 def test_pipelines_read_cold_inputs_and_their_outputs_become_cold(cold_bench: Bench, tmp_path: Path) -> None:
     bench = cold_bench
     given = bench.proc.create(TEXT.text, page_size=TEXT.page_size).fd

@@ -234,6 +234,7 @@ def peak_memory_kb(worker: WorkerProcess) -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
+@pytest.mark.thorough("a seldom moment")
 @pytest.mark.parametrize("pool", ["threads", *thorough("the other pool", "prefork")])
 def test_a_worker_recovers_when_a_queue_of_the_wrong_type_is_removed(
     durable_server: PrivateServer, ledger: Ledger, start_worker: StartWorker, pool: str

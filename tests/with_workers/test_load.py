@@ -106,6 +106,7 @@ def test_a_worker_whose_slots_are_all_held_by_lost_calls_says_so_and_is_not_read
     assert "fdstore_worker_lost_slots 2.0" in metrics
 
 
+@pytest.mark.thorough("another lease that ends")
 def test_a_worker_that_was_killed_is_shown_as_gone_with_what_it_held(
     store: Store, launch: Callable[[], str], start_agent_worker: StartAgentWorker
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_worker_that_was_killed_is_shown_as_gone_with_what_it_held(
     assert 0 < registered(store).now_s - gone.seen_at < PATIENCE_S
 
 
+@pytest.mark.thorough("ten seconds of waiting")
 def test_a_worker_whose_calls_are_lost_for_long_is_replaced_and_works_again(
     store: Store, launch: Callable[[], str], tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from tests.with_workers.pipe_bench import Bench, command_name, descendants_of
 # --- violence
 
 
+@pytest.mark.thorough("another lease that ends")
 def test_a_pipeline_of_a_killed_worker_keeps_its_output_without_eof_and_is_not_rerun(
     empty_bench: Bench,
 ) -> None:

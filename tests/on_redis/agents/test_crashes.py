@@ -184,6 +184,7 @@ def check_every_crash(
     raise AssertionError("it never ended")
 
 
+@pytest.mark.thorough("a crash at every request")
 @every_dialect
 @pytest.mark.parametrize("first", [0, *thorough("the requests between", 1, 2)])
 def test_an_agent_that_crashes_at_any_request_ends_with_the_same_state(

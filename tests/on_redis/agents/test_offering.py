@@ -129,7 +129,7 @@ def test_where_prompts_are_cached_by_another_server_nothing_is_held_back(request
 
 @pytest.mark.parametrize("way", [LEFT_OUT, DEFERRED], ids=["left out", "deferred"])
 @pytest.mark.parametrize(
-    "crash", [6, 8, 10, 12, 14, 17, *thorough("the requests between", 5, 7, 9, 11, 13, 15, 16)]
+    "crash", [6, 10, 17, *thorough("the requests between", 5, 7, 8, 9, 11, 12, 13, 14, 15, 16)]
 )
 def test_a_resumed_agent_is_offered_the_same(
     requests_of: RequestsOf, way: dict[str, Any], crash: int
@@ -230,7 +230,7 @@ def test_a_server_that_refuses_the_first_references_gets_the_tools_and_the_resul
 
 @pytest.mark.parametrize("refuses", ["defer_loading", "tool_reference"])
 @pytest.mark.parametrize(
-    "crash", [7, 9, 11, 13, 15, *thorough("the requests between", 5, 6, 8, 10, 12, 14, 16, 17)]
+    "crash", [7, 11, *thorough("the requests between", 5, 6, 8, 9, 10, 12, 13, 14, 15, 16, 17)]
 )
 def test_a_resumed_agent_remembers_that_its_server_refuses_deferred_tools(
     requests_of: RequestsOf, refuses: str, crash: int

@@ -27,7 +27,7 @@ TURNS = [call("lines", count=3000), call("echo", words="b"), say("Done.")]
 
 
 @pytest.mark.parametrize("turn", [0, 2])
-@pytest.mark.parametrize("kind", ["NOREPLICAS", "OOM", *thorough("others", "BUSY", "READONLY", "MISCONF")])
+@pytest.mark.parametrize("kind", ["NOREPLICAS", *thorough("others", "OOM", "BUSY", "READONLY", "MISCONF")])
 def test_an_agent_run_here_goes_on_after_a_refusal(
     kind: str, turn: int, own_redis: PrivateServer, own_store: Store, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from fdstore.store.cold.moving import Moved, load_content
 from fdstore.store.contents.returning import _note_read
 from fdstore.store.keys import TreeKeys
 from fdstore.wire.slots import units_of
+from tests.thorough import thorough
 
 MoveOut = Callable[[], Moved]
 
@@ -30,7 +31,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize("page_size", [4000, 100, 7777])
+@pytest.mark.parametrize("page_size", [4000, *thorough("other pages", 100, 7777)])
 def test_every_read_of_a_cold_text_is_that_of_the_hot_one(
     proc: Process, move_out: MoveOut, fields: Callable[..., Any], kind: str, page_size: int
 ) -> None:

@@ -116,6 +116,7 @@ def test_no_answer_is_longer_than_one_read(store: Store, toolbox: Toolbox) -> No
         assert len(result.text) <= most, f"{call} answers {len(result.text)} characters"
 
 
+@pytest.mark.thorough("many descriptors")
 def test_the_pages_of_a_long_list_have_every_descriptor_once(crowded: Process) -> None:
     tools = Toolset(crowded, config=CONFIG)
 

@@ -23,6 +23,7 @@ from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, contex
 from tests.on_redis.conformance.hostile_values import anything, arguments_of
 from tests.properties import examples
 from tests.servers import values_in
+from tests.thorough import sample
 
 EXAMPLES = 950
 """For each tool."""
@@ -128,7 +129,7 @@ hard = settings(
 )
 
 
-@pytest.mark.parametrize("name", [*TEXT_TOOLS, "sql_fd", *PROCESS_TOOLS, "pick"])
+@pytest.mark.parametrize("name", sample([*TEXT_TOOLS, "sql_fd", *PROCESS_TOOLS, "pick"], 5, "other tools"))
 def test_any_arguments_from_a_model_get_a_result(hostile_caller: HostileCaller, name: str) -> None:
     @hard
     @given(arguments_of(name))

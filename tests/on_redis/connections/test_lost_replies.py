@@ -75,6 +75,7 @@ def test_a_large_create_survives_lost_replies(remote_process: Process, proxy: Pr
     assert remote_process.read("fd:1", read_all=True).text == LONG
 
 
+@pytest.mark.thorough("many megabytes")
 @pytest.mark.parametrize("times", [1, 2, 3, 5])
 def test_a_long_piece_of_a_stream_whose_reply_is_lost_is_stored_once(
     remote_process: Process, proxy: Proxy, times: int

@@ -28,7 +28,7 @@ from tests.on_redis.connections.test_patience import colour as colour
 from tests.on_redis.followers import Reader
 from tests.outages import SilentServer, advance
 from tests.refusals import CLIENT, WORK, lasting, refused
-from tests.thorough import thorough
+from tests.thorough import sample, thorough
 from tests.waiting import PATIENCE_S, wait_until, within
 
 LASTS_S = 0.7
@@ -57,7 +57,7 @@ CALLS: dict[str, Callable[[Store, Process], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", CLIENT)
+@pytest.mark.parametrize("kind", sample(CLIENT, 2, "other refusals"))
 @pytest.mark.parametrize("call", ["create", "a long text", *thorough("other writes", "spawn", "close")])
 def test_a_write_waits_until_the_refusal_ends(
     kind: str, call: str, own_redis: PrivateServer, own_store: Store
@@ -74,7 +74,7 @@ def test_a_write_waits_until_the_refusal_ends(
     assert own_store.process("triage").create("after").fd in ("fd:2", "fd:3")
 
 
-@pytest.mark.parametrize("kind", CLIENT)
+@pytest.mark.parametrize("kind", sample(CLIENT, 2, "other refusals"))
 def test_a_write_waits_on_an_event_loop_too(kind: str, own_redis: PrivateServer, colour: Colour) -> None:
     store = colour.connect(own_redis.url)
     proc = colour.do(lambda: store.process("triage"))
@@ -170,7 +170,7 @@ def test_with_patience_one_call_waits_and_the_next_ones_fail_at_once_with_the_sa
     assert colour.do(lambda: proc.create("afterwards")).fd == "fd:1"
 
 
-@pytest.mark.parametrize("kind", [*CLIENT, *WORK])
+@pytest.mark.parametrize("kind", sample([*CLIENT, *WORK], 2, "other refusals"))
 def test_a_stream_that_is_written_goes_on_after_the_refusal(
     kind: str, own_redis: PrivateServer, own_store: Store
 ) -> None:
@@ -243,6 +243,7 @@ def test_a_follower_goes_on_after_the_server_ended_its_wait(
     assert reader.done() == "0\n1\n2\n"
 
 
+@pytest.mark.thorough("a seldom moment")
 def test_a_read_that_waits_does_not_wait_longer_after_the_server_ended_its_wait(
     own_redis: PrivateServer, own_store: Store
 ) -> None:
@@ -259,7 +260,7 @@ def test_a_read_that_waits_does_not_wait_longer_after_the_server_ended_its_wait(
         assert reading.result() == "a\n"
 
 
-@pytest.mark.parametrize("kind", CLIENT)
+@pytest.mark.parametrize("kind", sample(CLIENT, 2, "other refusals"))
 def test_a_follower_goes_on_through_a_refusal(kind: str, own_redis: PrivateServer, own_store: Store) -> None:
     proc = own_store.process("triage")
     with proc.open_stream() as out:

@@ -12,6 +12,7 @@ from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, NotFound, PageOutOfRange, PositionOutOfRange, TooLarge
 from fdstore.store.contents import contents
 from tests.on_redis.texts import LOG, TEXTS
+from tests.thorough import thorough
 
 HUGE = pytest.param(10**5000, id="5001 digits")
 
@@ -100,7 +101,7 @@ def test_an_empty_content_has_one_empty_page(proc: Process, execute: Any) -> Non
 
 
 @pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("page_size", [3, 100, 4000])
+@pytest.mark.parametrize("page_size", [3, *thorough("longer pages", 100, 4000)])
 @pytest.mark.parametrize("mode", ["page", "line", "char"])
 def test_reading_any_part_equals_slicing_the_text(
     proc: Process, store: Store, name: str, page_size: int, mode: Any, assert_slice: Any

@@ -27,6 +27,7 @@ from fdstore.store.trees import collect_trees
 from tests.on_redis.damage import DamagedStore, cases
 from tests.round_trips import Tally, count_round_trips, tallied
 from tests.servers import values_of
+from tests.thorough import sample, thorough
 from tests.waiting import meanwhile
 
 HURT = TreeKeys("fdstore", "t")
@@ -195,7 +196,7 @@ DAMAGES: dict[str, tuple[list[tuple[Any, ...]], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("name", sample(DAMAGES, 12, "other damages"))
 def test_damage_is_reported_with_its_key_and_a_remedy(
     name: str, store: Store, proc: Process, execute: Any
 ) -> None:
@@ -267,7 +268,7 @@ def test_a_tree_that_does_not_exist_is_not_reported(store: Store, proc: Process)
     store.run(collect_trees.collect_tree(HURT, dry_run=True))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *thorough("another schedule", 1)])
 def test_an_audit_of_hostile_records_ends_and_leaves_other_trees_alone(
     seed: int, redis_server: PrivateServer, redis_url: str
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_child_continues_the_output_stream_created_with_it(
     assert proc.read("fd:1", read_all=True).text == "so\nfar!"
 
 
+@pytest.mark.thorough("a long piece")
 @pytest.mark.parametrize("guarded", [True, *thorough("without a guard", False)])
 def test_pages_set_aside_by_a_half_stored_long_piece_are_restored(
     store: Store, proc: Process, execute: Any, guarded: bool

@@ -136,6 +136,7 @@ def own_redis() -> Iterator[PrivateServer]:
         yield server
 
 
+@pytest.mark.thorough("ten seconds of waiting")
 def test_a_page_that_is_shown_follows_changes_and_an_outage(own_redis: PrivateServer) -> None:
     with (
         Served(own_redis.url) as served,

@@ -102,6 +102,7 @@ def test_an_open_stream_has_windows(proc: Process) -> None:
     writer.end()
 
 
+@pytest.mark.thorough("many searches")
 def test_steps_find_what_one_search_finds(proc: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_steps, "STEP_BYTES", 3000)
     text = some_text(5, 2000)

@@ -110,6 +110,7 @@ def test_ctrl_c_under_a_followed_stream_ends_it_without_a_word(
                 assert interrupt(server) == (130, b"")
 
 
+@pytest.mark.thorough("a new interpreter")
 def test_a_second_ctrl_c_ends_it_without_a_traceback(redis_url: str, store: Store) -> None:
     store.process("triage").create("x" * 60_000_000)
     with serving(redis_url) as (server, announced):

@@ -120,7 +120,7 @@ ODD = [r'"\ud83d"', "NaN", "1e400", '"\x01"', "[" * 5000 + "]" * 5000]
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("mark", ["", *thorough("with a mark", "\ufeff")])
 def test_a_long_result_beside_what_is_no_strict_json_is_stored(
     host: Host, store: Store, odd: str, mark: str
 ) -> None:
@@ -163,7 +163,7 @@ def test_without_a_list_of_tools_a_long_result_passes_and_the_operator_is_told(r
     assert said[0].startswith("a long result passes unchanged: the host has not asked for tools/list")
 
 
-@pytest.mark.parametrize("megabytes", [9, *thorough("a longer text", 25)])
+@pytest.mark.parametrize("megabytes", thorough("many megabytes", 9, 25))
 def test_a_text_of_many_megabytes_is_stored_exactly(host: Host, store: Store, megabytes: int) -> None:
     shown = host.text("megabytes", count=megabytes)
 
@@ -374,6 +374,7 @@ def test_a_large_value_in_small_parts_is_stored_as_it_came(host: Host, store: St
     assert store.process("triage").read("fd:1#C1-80").text == json_text[:80]
 
 
+@pytest.mark.thorough("many megabytes")
 def test_a_large_result_passes_byte_for_byte_while_the_store_is_away(make_host: Callable[..., Host]) -> None:
     host = make_host(url="redis://127.0.0.1:1")
     given = large_answer(PICTURE, {"type": "text", "text": LARGE})

@@ -266,6 +266,7 @@ def test_programs_of_one_process_run_one_after_the_other(host: CodeHost) -> None
     assert printed(host.answer_to(second)) == "200"
 
 
+@pytest.mark.thorough("many programs")
 def test_programs_run_in_the_order_in_which_a_host_sends_them(host: CodeHost) -> None:
     calls = [host.begin_code("order = []")]
     calls += [host.begin_code(f"order = order + [{number}]\norder") for number in range(12)]

@@ -116,6 +116,7 @@ def test_by_http_each_host_is_shown_our_tools_before_its_results_are_descriptors
         assert not is_stored(url, {"Mcp-Session-Id": "s2"})
 
 
+@pytest.mark.thorough("many megabytes")
 @pytest.mark.parametrize("tool", [*thorough("as JSON", "large"), "large_stream"])
 def test_a_large_result_by_http_is_stored_exactly(url: str, tool: str, store: Store) -> None:
     response = post(url, tool)
@@ -291,8 +292,8 @@ def odd_answer(odd: str, *, is_stream: bool, mark: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("is_stream", [True, False])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("is_stream", [True, *thorough("a document", False)])
+@pytest.mark.parametrize("mark", ["", *thorough("with a mark", "\ufeff")])
 def test_a_client_gets_a_descriptor_beside_what_is_no_strict_json(
     url: str, store: Store, odd: str, is_stream: bool, mark: str
 ) -> None:
@@ -382,8 +383,8 @@ def test_for_a_host_that_was_killed_no_answer_is_waited_for(
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("is_stream", [True, False])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("is_stream", [True, *thorough("a document", False)])
+@pytest.mark.parametrize("mark", ["", *thorough("with a mark", "\ufeff")])
 def test_a_host_gets_one_descriptor_beside_what_is_no_strict_json(
     host: StdioHost, odd: str, is_stream: bool, mark: str
 ) -> None:
@@ -407,6 +408,7 @@ def test_what_cannot_be_read_reaches_the_host_once_and_no_error_follows(
     assert host.ask("ping")["result"] == {"n": 1.5}
 
 
+@pytest.mark.thorough("many megabytes")
 @pytest.mark.parametrize("tool", ["large", *thorough("as a stream", "large_stream")])
 def test_a_large_result_of_a_server_by_http_is_stored_exactly(
     host: StdioHost, tool: str, store: Store

@@ -95,6 +95,7 @@ def generate(rng: random.Random) -> str:
     return f"SELECT id, {kind} AS v FROM content WHERE {where} ORDER BY id"
 
 
+@pytest.mark.thorough("many generated queries")
 @pytest.mark.parametrize("suffix", [FIRST, *thorough("other kinds of files", *OTHERS)])
 def test_a_query_has_the_result_that_duckdb_has_over_the_same_file(
     store: fdstore.Store, folder: Path, suffix: str

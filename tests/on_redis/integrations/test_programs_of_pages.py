@@ -28,6 +28,7 @@ def tools(proc: Process) -> fdstore.Toolset:
     return fdstore.Toolset(proc, enabled=["run_python"])
 
 
+@pytest.mark.thorough("texts of megabytes")
 def test_the_program_over_files_of_a_server(redis_url: str) -> None:
     found = re.search(r'run_python\(code="""\n(.*?)"""\)', page("how-to/code.md"), re.DOTALL)
     assert found is not None

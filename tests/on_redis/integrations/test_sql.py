@@ -16,6 +16,7 @@ from fdstore.errors import InvalidArgument, NotFound, NotText, TimedOut
 from fdstore.integrations.sql import sql_fd
 from fdstore.sql import duckdb_query
 from tests.elements import only
+from tests.thorough import sample
 
 TABLE = "city,people\nParis,2103778\nLyon,520774\nNice,357737\nLille,238695\nBrest,139619\n"
 
@@ -125,7 +126,7 @@ SCALARS = [
 ]
 
 
-@pytest.mark.parametrize("value", SCALARS)
+@pytest.mark.parametrize("value", sample(SCALARS, 9, "more types"))
 def test_a_value_is_what_duckdb_prints(proc: fdstore.Process, value: str) -> None:
     printed = duckdb.execute(f"SELECT ({value})::VARCHAR").fetchone()
     assert printed is not None
@@ -248,6 +249,7 @@ def test_a_result_of_the_tool_beyond_its_memory_is_stored(
     assert proc.read("fd:2#L10001").text == "x" * 999 + "\n"
 
 
+@pytest.mark.thorough("many rows")
 def test_a_model_gets_a_long_result_as_a_descriptor(proc: fdstore.Process, tools: fdstore.Toolset) -> None:
     rows = io.StringIO()
     print("n,square", *(f"{n},{n * n}" for n in range(20_000)), sep="\n", file=rows)

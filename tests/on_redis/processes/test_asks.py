@@ -231,6 +231,7 @@ def test_tokens_calls_and_costs_are_those_of_the_tree(asking: Asking) -> None:
     assert 0 < found.seconds < PATIENCE_S
 
 
+@pytest.mark.thorough("many lanes")
 def test_lanes_are_not_counted_in_the_processes_of_a_tree(store: Store, asking: Asking) -> None:
     limits = TreeLimits(tree_depth=1, tree_live=1, tree_processes=1)
     asking.proc = store.process("small", limits=limits)
@@ -635,6 +636,7 @@ def test_asks_are_removed_with_their_tree(store: Store, asking: Asking, execute:
     assert left == [b"fdstore:{triage}:earlier:numbers"]
 
 
+@pytest.mark.thorough("many lanes")
 def test_texts_of_a_lane_are_read_while_others_are_awaited(asking: Asking) -> None:
     asking.proc.create("".join(f"line {number}\n" for number in range(1, 10_001)))
     parts = [AskPart(f"fd:1#L{first}-{first + 99}") for first in range(1, 10_001, 100)]

@@ -83,6 +83,7 @@ def replicated() -> Iterator[Replicated]:
         pair.store.close()
 
 
+@pytest.mark.thorough("another lease that ends")
 def test_after_the_clock_went_back_work_of_dead_workers_is_taken_over_within_two_leases(
     replicated: Replicated,
 ) -> None:

@@ -414,6 +414,7 @@ def test_no_value_of_code_fails_the_host_and_the_variables_stay(proc: Process, c
     assert run(tools, "kept") == "5"
 
 
+@pytest.mark.thorough("many rows")
 def test_sql_over_texts_gives_rows_as_dicts_and_many_rows_as_a_text(proc: Process) -> None:
     proc.create("city,people\nParis,2103778\nLyon,520774\n", media_type="text/csv")
     proc.create('{"rows": [{"name": "Lyon", "tags": ["x", null], "is_old": true}]}')

@@ -176,8 +176,8 @@ def test_doctor_deep_works_on_a_redis_that_refuses_writes(unsafe_redis: str) -> 
 @pytest.mark.parametrize(
     "args",
     [
-        *("put triage -", "kill triage.1"),
-        *thorough("each waits for 10 s", "rm triage 1", "rm --tree triage --yes"),
+        "put triage -",
+        *thorough("each waits for 10 s", "kill triage.1", "rm triage 1", "rm --tree triage --yes"),
     ],
 )
 def test_writing_verbs_are_refused_on_an_unsafe_redis_with_the_reason(unsafe_redis: str, args: str) -> None:

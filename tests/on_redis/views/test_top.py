@@ -169,6 +169,7 @@ def test_once_prints_tables_or_one_document_without_textual(
     assert "pip install '.[tui]'" in refused.stderr
 
 
+@pytest.mark.thorough("more keys of one screen")
 def test_the_screen_sorts_filters_and_shows_ended_processes(store: Store) -> None:
     fill(store)
 
@@ -212,6 +213,7 @@ def test_enter_looks_into_a_process_its_descriptors_and_their_text(store: Store,
         screen(store, use, ended=True)
 
 
+@pytest.mark.thorough("another size of one screen")
 def test_a_small_screen_shows_age_tokens_detail_and_all_of_its_keys(store: Store) -> None:
     reason = " ".join(f"word{number}" for number in range(1, 36))
     root = store.process("n" * 48)

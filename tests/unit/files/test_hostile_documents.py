@@ -19,6 +19,7 @@ from fdstore.files.documents import convert as conversion
 from fdstore.files.documents.convert import ReadLimits, convert, document_type
 from fdstore.files.documents.kinds import OLD_OFFICE
 from fdstore.files.unpacking import UnpackLimits
+from tests.thorough import sample
 from tests.unit.files.documents_made import (
     DOCUMENTS,
     P,
@@ -396,7 +397,7 @@ def with_part(data: bytes, path: str, old: bytes, new: bytes, before: bytes = b"
     )
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", sample(REFUSED, 7, "more documents"))
 def test_a_document_without_a_text_is_refused_with_the_reason(tmp_path: Path, name: str) -> None:
     make, problem = REFUSED[name]
 
@@ -404,7 +405,7 @@ def test_a_document_without_a_text_is_refused_with_the_reason(tmp_path: Path, na
         text_of(tmp_path, name, make())
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", sample(BOMBS, 2, "more documents"))
 def test_a_document_that_unpacks_to_too_much_is_refused_with_the_option(tmp_path: Path, name: str) -> None:
     make, problem = BOMBS[name]
 
@@ -412,14 +413,14 @@ def test_a_document_that_unpacks_to_too_much_is_refused_with_the_option(tmp_path
         text_of(tmp_path, name, make())
 
 
-@pytest.mark.parametrize("name", HARMLESS)
+@pytest.mark.parametrize("name", sample(HARMLESS, 6, "more documents"))
 def test_a_document_with_traps_has_its_text(tmp_path: Path, name: str) -> None:
     make, text = HARMLESS[name]
 
     assert text in text_of(tmp_path, name, make())
 
 
-@pytest.mark.parametrize("suffix", DOCUMENTS)
+@pytest.mark.parametrize("suffix", sample(DOCUMENTS, 2, "more documents"))
 def test_a_cut_or_changed_document_has_a_text_or_a_typed_error(tmp_path: Path, suffix: str) -> None:
     whole = DOCUMENTS[suffix]
     variants = [whole[: len(whole) * part // 4] for part in range(1, 4)]

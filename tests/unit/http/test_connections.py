@@ -135,6 +135,7 @@ def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
         assert len(received(client)) < BIG
 
 
+@pytest.mark.thorough("seconds of waiting")
 def test_a_client_that_reads_slowly_gets_all_of_its_response() -> None:
     with serving(request_s=2) as (app, connect):
         client = connect(b"GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

@@ -19,6 +19,7 @@ import pytest
 
 from fdstore.text.media_types import SIGNED_TYPES, media_type_of, type_of_file
 from fdstore.text.remedies import FILE, REMEDIES, remedy_of, wide_remedy
+from tests.thorough import sample
 from tests.unit.files.documents_made import (
     docx_of,
     epub_of,
@@ -128,7 +129,7 @@ def is_here(media_type: str) -> bool:
 HERE = [media_type for media_type in SAMPLES if is_here(media_type)]
 
 
-@pytest.mark.parametrize("media_type", HERE)
+@pytest.mark.parametrize("media_type", sample(HERE, 8, "more kinds"))
 def test_the_command_of_a_kind_prints_the_text_of_a_file(tmp_path: Path, media_type: str) -> None:
     name = f"a file{REMEDIES[media_type].suffix}"
     (tmp_path / name).write_bytes(SAMPLES[media_type](tmp_path))

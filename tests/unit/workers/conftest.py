@@ -6,13 +6,11 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import leftovers
-from tests.thorough import thorough
-from tests.unit.workers.engines import ENGINES, working
+from tests.unit.workers.engines import engines
 from tests.waiting import wait_until
 
 
@@ -30,13 +28,6 @@ def nothing_left() -> Iterator[None]:
     with leftovers.nothing_left():
         yield
     wait_until(lambda: not any(t.name.startswith("feeder") for t in threading.enumerate()))
-
-
-def engines() -> list[Any]:
-    """Return the engines that work here. Of three, the one that joins the ways of the other two can wait."""
-    found = [engine for engine in ENGINES if engine in working()]
-    rest = thorough("Landlock and namespaces, each held by another engine", "sandlock")
-    return [rest[0] if engine == "sandlock" and len(found) == len(ENGINES) else engine for engine in found]
 
 
 @pytest.fixture(params=engines())

@@ -22,11 +22,12 @@ from fdstore_workers.pipeline.process_tree import ProcessSnapshot
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from tests import leftovers
 from tests.children import Child
-from tests.unit.workers.engines import ALONE, ENGINES, TIGHT, CommandOutput, bash, run_in, working
+from tests.thorough import sample
+from tests.unit.workers.engines import ALONE, TIGHT, CommandOutput, bash, engines, run_in, working
 from tests.waiting import PATIENCE_S, wait_until
 
 Inside = Callable[..., CommandOutput]
-WITH_NAMESPACES = [engine for engine in ENGINES if engine in working() and engine != ALONE]
+WITH_NAMESPACES = [engine for engine in engines() if engine != ALONE]
 
 
 def open_sandbox_runner(engine: str) -> Iterator[Inside]:
@@ -36,7 +37,7 @@ def open_sandbox_runner(engine: str) -> Iterator[Inside]:
         yield lambda *argv, **options: run_in(sandbox, *argv, **options)
 
 
-@pytest.fixture(params=list(working()))
+@pytest.fixture(params=engines())
 def in_any_sandbox(request: pytest.FixtureRequest) -> Iterator[Inside]:
     """In each sandbox."""
     yield from open_sandbox_runner(request.param)
@@ -254,7 +255,7 @@ PipelineRun(
 """
 
 
-@pytest.mark.parametrize("engine", working())
+@pytest.mark.parametrize("engine", sample(working(), 1, "another sandbox"))
 def test_commands_of_a_worker_that_is_killed_end_with_it(engine: str) -> None:
     with Child([sys.executable, "-c", WORKER, engine], stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout

@@ -13,6 +13,7 @@ import pytest
 
 from fdstore_workers.reports import MAX_LINE_BYTES, Report, Reporter, parse
 from fdstore_workers.supervisor import pause_before_next
+from tests.thorough import sample
 from tests.waiting import PATIENCE_S
 
 PROGRAM = """
@@ -404,7 +405,7 @@ FREEZES = {
 }
 
 
-@pytest.mark.parametrize("how", FREEZES)
+@pytest.mark.parametrize("how", sample(FREEZES, 1, "another way"))
 def test_a_worker_that_is_frozen_by_what_it_runs_is_killed_and_this_is_blamed(
     supervised: Supervised, how: str
 ) -> None:
@@ -462,6 +463,7 @@ def work(reporter):
     assert [each[1:] for each in noted if each[0] in ("work", "blamed")] == [[], [["claim-1"]]]
 
 
+@pytest.mark.thorough("seconds of waiting")
 def test_a_worker_that_is_stopped_from_outside_is_not_killed(supervised: Supervised) -> None:
     status, noted, told = supervised("""
 supervisor.FROZEN_AFTER_S = 1.5

@@ -59,6 +59,7 @@ def test_a_whole_answer_is_kept_though_its_stream_goes_on(monkeypatch: pytest.Mo
     assert server.requests == 1
 
 
+@pytest.mark.thorough("seconds of waiting")
 @every_dialect
 def test_a_whole_answer_is_kept_though_the_agents_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{TRIES}.SLACK_S", 2.0)

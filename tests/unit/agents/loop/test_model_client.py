@@ -375,6 +375,7 @@ def test_an_address_without_a_listener_is_retried_until_the_deadline(dialect: Di
     model.close()
 
 
+@pytest.mark.thorough("many connections")
 @every_dialect
 def test_more_requests_than_one_client_of_the_sdk_takes_run_at_once() -> None:
     count = 2 * REQUESTS_PER_CLIENT + 1

@@ -18,6 +18,7 @@ from fdstore.errors import InvalidProgram
 from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
 from tests.properties import examples
+from tests.thorough import sample
 
 SECTIONS = {field.name: field.type for field in msgspec.structs.fields(ProgramFile)}
 KEYS = [
@@ -79,7 +80,7 @@ def path(tmp_path):
     return tmp_path / "agent.toml"
 
 
-@pytest.mark.parametrize(("section", "key"), KEYS)
+@pytest.mark.parametrize(("section", "key"), sample(KEYS, 20, "other keys"))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(value=values)
 def test_any_value_at_any_key_gives_a_program_or_an_error_that_names_the_key(path, section, key, value):

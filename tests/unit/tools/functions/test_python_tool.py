@@ -301,6 +301,7 @@ def test_a_type_that_cannot_be_described_is_refused_by_the_name_of_its_parameter
         python_tool(show)
 
 
+@pytest.mark.thorough("new interpreters")
 def test_pydantic_is_imported_only_for_a_parameter_that_needs_it() -> None:
     make = "from fdstore.tools.functions.python_tool import python_tool\n"
     plain = "import dataclasses\nd = dataclasses.make_dataclass('D', [('a', int)])\ndef f(x: d): ...\n"
