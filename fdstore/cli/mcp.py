@@ -211,11 +211,11 @@ async def _serve_http(
 
     tokens = StoredTokens(toolsets) if require_token else None
     server = build_server(toolsets, find_access=None if tokens is None else tokens.access)
-    app = make_app(server, address[0], hosts, tokens)
+    http = HttpServer(make_app(server, address[0], hosts, tokens), toolsets.stopping)
     served = "processes of tokens" if require_token else toolsets.default.process
     with listen(*address) as listening:
         output.say(f"fdstore: {served} at {url_of(listening, hosts)}")
-        await HttpServer(app, toolsets.stopping).serve(sockets=[listening])
+        await http.serve(sockets=[listening])
 
 
 def _check_permissions(

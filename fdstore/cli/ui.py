@@ -98,13 +98,13 @@ def ui(
     async def serve() -> None:
         async with await _connect(session) as store:
             inspector = Inspector(store, options, lambda: _connect_to_write(session))
-            app = make_app(inspector)
+            server = HttpServer(make_app(inspector), inspector.stopping)
             with listen(host, port) as listening:
                 url = f"{origin_of(listening, options.hosts)}{path}"
                 _announce(session, url, options, is_new=new_token)
                 if is_opened:
                     threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
-                await HttpServer(app, inspector.stopping).serve(sockets=[listening])
+                await server.serve(sockets=[listening])
 
     with as_interrupts():
         asyncio.run(serve())

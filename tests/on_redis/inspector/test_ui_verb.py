@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from fdstore.client import Store
 from tests.children import Child
-from tests.process_template import start_command
+from tests.process_template import run_command, start_command
 from tests.waiting import PATIENCE_S, wait_until
 
 
@@ -50,6 +50,19 @@ def test_a_token_that_others_could_guess_or_read_is_refused(tmp_path: Path, text
     file.chmod(mode)
 
     assert CliRunner().invoke(cli, ["ui", "--token-file", str(file)]).exit_code == 2
+
+
+@pytest.mark.parametrize("words", [["ui", "--json"], ["mcp", "--http", "127.0.0.1:0"]], ids=" ".join)
+def test_a_limit_that_is_no_number_is_refused_before_anything_is_announced(
+    redis_url: str, words: list[str]
+) -> None:
+    environ = {"FDSTORE_URL": redis_url, "FDSTORE_HTTP_CONNECTIONS": "many"}
+
+    done = run_command(*words, env={**os.environ, **environ})
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "FDSTORE_HTTP_CONNECTIONS" in done.stderr
+    assert "http://" not in done.stderr
 
 
 @contextmanager
