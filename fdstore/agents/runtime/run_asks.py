@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from fdstore.agents.loop.conversation import Assistant
-from fdstore.agents.loop.models.base import Listener, Model, ModelFailed, ModelRequest
+from fdstore.agents.loop.models.base import Listener, Model, ModelFailed, ModelRequest, TimeIsOver
 from fdstore.agents.loop.models.observed import ObservedModel
 from fdstore.agents.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.agents.runtime.claim import WorkerStopping
@@ -45,6 +45,10 @@ TOGETHER_S = 0.01
 
 LOOK_EVERY_S = 0.5
 """The interval at which a lane checks for a stop, and tries again to take asks that it may not take yet."""
+
+ANSWER_S = 3600.0
+"""The time for one answer, beside that in which failed tries are made again: a server that sends a little now
+and then would hold a lane for ever."""
 
 MODEL_FAILED = "model_failed"
 """The type of an error that is one of the model."""
@@ -214,7 +218,7 @@ class _Lane:
                     tools=[],
                     parameters={**settings.parameters, "max_tokens": settings.max_tokens},
                     is_first=not self._has_answer,
-                    until_s=math.inf,
+                    until_s=began + settings.give_up_seconds + ANSWER_S,
                     pause=self._pause,
                     check=self._check,
                     listener=listener,
@@ -227,9 +231,11 @@ class _Lane:
                 Answered(number=number, answer=self._answer(answer, seconds), usage=_usage(answer))
             )
         except ModelFailed as error:
-            problem = f"{MODEL_FAILED}: {error}"
             seconds = round(time.monotonic() - began, 3)
-            self._arrived.put(Answered(number=number, answer=self._failed(problem, seconds)))
+            is_late = isinstance(error, TimeIsOver)
+            said = f"the answer was not whole after {seconds:g} s" if is_late else error
+            failed = self._failed(f"{MODEL_FAILED}: {said}", seconds)
+            self._arrived.put(Answered(number=number, answer=failed))
         except WorkerStopping:
             self._arrived.put(_Dropped(number))
         except OF_THE_ATTEMPT as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from tests.dialects import current, every_dialect
 from tests.on_redis.child_agents import claim
 from tests.on_redis.running_agents import Agents, running
 from tests.round_trips import count_round_trips, killed_after
-from tests.waiting import PATIENCE_S
+from tests.unit.agents.loop.endless_server import begun, endless
+from tests.waiting import PATIENCE_S, stretched
 
 SETTINGS = AskSettings(model="any", max_tokens=100, system="Answer.")
 Script = Callable[[Request], Reply]
@@ -447,6 +449,21 @@ def test_a_failed_ask_does_not_disturb_the_others(asking: Asking) -> None:
     types = [text.partition(": ")[0] for text in found[3:7]]
     assert types == ["not_found", "not_text", "invalid_range", "invalid_argument"]
     assert asking.counts() == [8, 8, 6]
+
+
+@every_dialect
+def test_an_answer_that_does_not_end_is_an_error_of_its_ask(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fdstore.agents.runtime.run_asks.ANSWER_S", 0.0)
+    monkeypatch.setattr("fdstore.agents.loop.models.tries.SLACK_S", stretched(0.3))
+    [lane] = asking.start(*questions(1), give_up_seconds=0.1)
+
+    with endless(begun()) as server, closing(current().client(server.url, api_key="any")) as model:
+        asking.agents.attempt(lane, model=lambda _: model)
+
+    assert server.requests == 1
+    assert asking.texts(1)[0].startswith("model_failed: the answer was not whole after ")
 
 
 @pytest.mark.parametrize(
