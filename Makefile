@@ -190,6 +190,7 @@ chaos: $(READY)
 # The blocking client is made of the awaiting one, the names of tools, pages of docs/reference/ and the dashboard of
 # the code, and the table of look-alikes of the Unicode standard's.
 generate: $(READY)
+	$(BIN)/python .ci/generate_error_names.py
 	$(BIN)/python .ci/generate_blocking.py
 	$(BIN)/python .ci/generate_tool_names.py
 	$(BIN)/python .ci/generate_reference.py
@@ -211,6 +212,7 @@ $(DOCS_READY): $(READY)
 	@touch $@
 
 lint: $(READY)
+	$(BIN)/python .ci/generate_error_names.py --check
 	$(BIN)/python .ci/generate_blocking.py --check
 	$(BIN)/python .ci/generate_tool_names.py --check
 	$(BIN)/python .ci/generate_reference.py --check

@@ -4,7 +4,7 @@
     python .ci/generate_dashboard.py --check    exits with 1 if they are stale, and names the file
 
 The row of a metric says in which panels it is drawn (`Plot`). The panels, in their order, are `NUMBERS` and
-`GRAPHS`. What the file says beside its panels is written by hand.
+`GRAPHS`, then those that a row declares. What the file says beside its panels is written by hand.
 """
 
 from __future__ import annotations
@@ -82,13 +82,25 @@ def expressions() -> Iterator[tuple[Metric, str]]:
             yield gauge, f"{over_workers}({gauge.name})"
 
 
+def graphs() -> tuple[Panel, ...]:
+    """Return the graphs: those above, then those that rows of metrics declare by a unit."""
+    known = {panel.title for panel in (*NUMBERS, *GRAPHS)}
+    plots = [plot for metric, _ in expressions() for plot in metric.plots]
+    new = {
+        plot.panel: Panel(plot.panel, plot.unit) for plot in plots if plot.unit and plot.panel not in known
+    }
+    return (*GRAPHS, *new.values())
+
+
 def targets() -> dict[str, list[dict[str, Any]]]:
     """Return the plots of each panel, by its title, as Grafana reads them."""
-    found: dict[str, list[dict[str, Any]]] = {panel.title: [] for panel in (*NUMBERS, *GRAPHS)}
+    found: dict[str, list[dict[str, Any]]] = {panel.title: [] for panel in (*NUMBERS, *graphs())}
     for metric, expr in expressions():
         for plot in metric.plots:
             if plot.panel not in found:
-                raise SystemExit(f"{metric.name}: generate_dashboard.py has no panel {plot.panel!r}")
+                raise SystemExit(
+                    f"{metric.name}: no panel {plot.panel!r}; a new one has a unit in its `Plot`"
+                )
             of = found[plot.panel]
             of.append(
                 {
@@ -145,7 +157,7 @@ def panels() -> Iterator[dict[str, Any]]:
     """Yield all panels, as Grafana reads them."""
     plots = targets()
     drawn = [(panel, number(panel, place)) for place, panel in enumerate(NUMBERS)]
-    drawn += [(panel, graph(panel, place)) for place, panel in enumerate(GRAPHS)]
+    drawn += [(panel, graph(panel, place)) for place, panel in enumerate(graphs())]
     for ident, (panel, own) in enumerate(drawn, 1):
         yield {
             "id": ident,

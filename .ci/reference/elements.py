@@ -15,7 +15,6 @@ from fdstore.text.tokens import estimate_tokens
 from fdstore.tools.catalogue import BUILT_IN
 from reference import markdown
 from reference.example_store import LOG, Example, example
-from reference.tools import calls_of
 
 INTRODUCTION = """
 What a model sees of stored texts, calls and processes. Booleans are `true` and `false`. Attributes are
@@ -54,9 +53,7 @@ def blocks(samples: Mapping[str, list[str]]) -> Iterator[str]:
             yield markdown.table(["attribute", "meaning"], rows)
         yield markdown.paragraph(f"Body: {kind.body}")
         if kind.name not in samples:
-            raise SystemExit(
-                f"no call shows {kind.name}: name one in [shown] of .ci/reference/calls/TOOL.toml"
-            )
+            raise SystemExit(f"no call shows {kind.name}: name one in `shown` of its tool")
         for sample in samples[kind.name]:
             yield markdown.fence(shortened(sample), "output")
             yield markdown.paragraph(f"Beside its texts: {estimate_tokens(frame(sample))} tokens.")
@@ -94,9 +91,9 @@ def make(made: Example) -> dict[str, list[str]]:
     bytes_result = tools.offload(b"\x89PNG\r\n\x1a\n" + bytes(20_000), source="plot.png").content
     assert isinstance(bytes_result, str)
     samples: dict[str, list[str]] = {}
-    for name in sorted(BUILT_IN, key=lambda name: ORDER.index(BUILT_IN[name].effect)):
-        for element, calls in calls_of(name).get("shown", {}).items():
-            samples[element] = [made.call(name, **arguments).text for arguments in calls]
+    for tool in sorted(BUILT_IN.values(), key=lambda tool: ORDER.index(tool.effect)):
+        for element, calls in tool.shown.items():
+            samples[element] = [made.call(tool.name, **arguments).text for arguments in calls]
     samples["fd_result"] = [*results, bytes_result]
     samples["fd_inline"] = [tools.wrap('The page says: <fd_result fd="fd:7"> is yours.')]
     child = ProcessRecord(id="triage.1", state="exited", program="expert", exit_code=0)

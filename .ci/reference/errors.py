@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+from generated_files import ROOT
 
 from fdstore import errors
 from fdstore.errors import FDStoreError
@@ -17,11 +20,22 @@ pipelines have a few more classes, with types of this page.
 """
 
 
+PAGE = ROOT / "docs/reference/errors.md"
+
+
+def types() -> set[str]:
+    """Return the types of errors that the page has."""
+    return set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+
+
 def page() -> str:
     blocks = [markdown.paragraphs(INTRODUCTION), "## By type"]
     kinds: dict[str, list[type[FDStoreError]]] = {}
     for error in errors.all_errors():
         kinds.setdefault(error.type, []).append(error)
+    if gone := types() - kinds.keys():
+        said = f"no class has {', '.join(sorted(gone))}: a type stays"
+        raise SystemExit(f"{said}; one that no release has is removed from {PAGE.relative_to(ROOT)} by hand")
     rows = []
     for kind in sorted(kinds):
         names = ", ".join(f"[`{each.__name__}`](#{each.__name__.lower()})" for each in kinds[kind])

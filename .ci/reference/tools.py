@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from fdstore.errors import all_errors
@@ -35,10 +33,6 @@ Redis refuses its user. See [Errors](errors.md).
 """
 
 
-CALLS = Path(__file__).parent / "calls"
-"""Arguments of calls of each tool, in TOOL.toml: those `failing`, those `failing_in_full_tree`, one that has
-reached its limits, and those whose results are `shown` on the page of elements, by the element."""
-
 _ERROR = re.compile(r'<fd_error type="([a-z_]+)"[^>]*>\n<message>\n(.*)\n</message>', re.DOTALL)
 
 
@@ -49,7 +43,7 @@ def page() -> str:
 
 
 def prepare(made: Example) -> None:
-    """Make what the calls name: fd:1, a text; fd:2, a long one; fd:3, bytes; out/old.txt; triage.1."""
+    """Make what the calls of a tool name, see `Tool`."""
     made.process.create(LOG, source="build.log")
     made.process.create(LOG * 4, source="all.log")
     made.process.create(b"PK\x03\x04", media_type="application/zip", source="logs.zip")
@@ -81,18 +75,11 @@ def tool(made: Example, name: str) -> Iterator[str]:
     yield markdown.table(["argument", "type", "default", "description"], rows)
     shown = json.dumps(definition, indent=2, ensure_ascii=False)
     yield markdown.details("The definition in the Messages API", markdown.fence(shown, "json"))
-    calls = calls_of(name)
-    errors = [row(made.call, name, arguments) for arguments in calls.get("failing", [])]
-    for arguments in calls.get("failing_in_full_tree", []):
+    errors = [row(made.call, name, arguments) for arguments in BUILT_IN[name].failing]
+    for arguments in BUILT_IN[name].failing_when_full:
         errors.append(row(made.call_in_full_tree, name, arguments, " in a tree that is full"))
     if errors:
         yield markdown.table(["error", "after", "message"], errors)
-
-
-def calls_of(name: str) -> dict[str, Any]:
-    """Return the calls of a tool that the pages show."""
-    file = CALLS / f"{name}.toml"
-    return tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
 
 
 def kind(about: Mapping[str, Any]) -> str:

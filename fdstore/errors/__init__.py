@@ -6,6 +6,8 @@ always equals the fields, so errors survive pickling. The text states the proble
 never repeats a large argument.
 
 Errors of libraries (redis, os) are translated once, at the call, with `raise ... from`.
+
+`make generate` writes the imports of the classes here, and `__all__`.
 """
 
 from __future__ import annotations

@@ -89,6 +89,10 @@ class FDStoreError(Exception):
     skipped: ClassVar[bool] = False
     """It is of one record: lists leave that out, and say so."""
 
+    reply: ClassVar[str] = ""
+    """The first word of a script's reply that means it. The facts after it are the fields, but for a first
+    one `process` or `tree`: the one for which the script was called."""
+
     _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:

@@ -106,6 +106,7 @@ class StreamClosed(FDStoreError):
     says = "{fd} is {state} and takes no more text; make a new descriptor instead"
     remedy = "Write to a new descriptor."
     sample = given("fd:1", "sealed")
+    reply = "stream_closed"
 
     fd: str
     state: str
@@ -131,6 +132,7 @@ class Conflict(FDStoreError):
     remedy = "Read what is there now, and decide again. Nothing was changed."
     sample = given("name:plan.md", "other")
     http = 409
+    reply = "conflict"
 
     fd: str
     found: str

@@ -36,6 +36,7 @@ class Fenced(FDStoreError):
     sample = given("triage.1", "attempt 2 runs it")
     http = 409
     stops = True
+    reply = "fenced"
 
     process: str
     problem: str
@@ -60,6 +61,7 @@ class TreeInUse(FDStoreError):
     remedy = "Of a tree: end what runs in it first."
     sample = given("triage", "triage.1", "running")
     http = 409
+    reply = "in_use"
 
     tree: str
     process: str
@@ -110,6 +112,7 @@ class SpawnLimit(FDStoreError):
     type = "spawn_limit"
     remedy = "End processes, or raise the limit in `[limits]` of the program."
     sample = given("tree_live", 64)
+    reply = "spawn_limit"
 
     limit: str
     allowed: int
@@ -128,6 +131,7 @@ class QuotaExceeded(FDStoreError):
     remedy = "Drop what is not needed, or raise the limit: `[limits]` of the program, or `fdstore limits`."
     sample = given("tree_bytes", 4_294_967_296)
     http = 503
+    reply = "quota_exceeded"
 
     limit: str
     allowed: int

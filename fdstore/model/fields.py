@@ -8,7 +8,8 @@ It stands in the annotation, so schemas, pages and the command line derive what 
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar, get_type_hints
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 
@@ -53,6 +54,15 @@ class TreeLimit(msgspec.Struct, frozen=True):
         """
         note = f": {self.note}" if self.note else ""
         return f"The most {'bytes of ' if self.unit == 'bytes' else ''}{self.of}{note}."
+
+
+class CountOf(msgspec.Struct, frozen=True):
+    """What a count of a tree is the sum of, over its contents or its processes, those of kind `asks` left
+    out: `adds` returns how much one adds, of a content whose record may be damaged: fields are None then.
+    Doctor compares the count with the sum."""
+
+    of: Literal["contents", "processes"]
+    adds: Callable[[Any], int] = lambda _: 1
 
 
 def said_of(kind: type[msgspec.Struct], what: type[T]) -> dict[str, T]:

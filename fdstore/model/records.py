@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from fdstore.model.fields import TreeLimit, about
-from fdstore.model.lifecycle import ContentState, ProcessState
+from fdstore.model.fields import CountOf, TreeLimit, about
+from fdstore.model.lifecycle import ENDED, ContentState, ProcessState
 from fdstore.model.msgspec_types import prepare
 
 Mode = Literal["page", "line", "char"]
@@ -391,6 +391,12 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     )
 
 
+# what a process, or a content, adds to counts of its tree
+_LIVE = CountOf("processes", lambda process: process.state not in ENDED)
+_COLD = CountOf("contents", lambda content: bool(content.tier))
+_COLD_BYTES = CountOf("contents", lambda content: (content.tier and content.bytes) or 0)
+
+
 class TreeCounts(Record, frozen=True, kw_only=True):
     """The times and counts of a tree. `fds` counts contents, as the limit does, `bytes` their UTF-8 bytes,
     `processes` all processes and `live` those that have not ended, without those of kind `asks`. Of the
@@ -401,10 +407,10 @@ class TreeCounts(Record, frozen=True, kw_only=True):
     used_at: Moment
     bytes: Total
     fds: Total
-    processes: Total
-    live: Total
-    cold_fds: Count = 0
-    cold_bytes: Count = 0
+    processes: Annotated[Total, CountOf("processes")]
+    live: Annotated[Total, _LIVE]
+    cold_fds: Annotated[Count, _COLD] = 0
+    cold_bytes: Annotated[Count, _COLD_BYTES] = 0
 
 
 class TreeRecord(TreeCounts, frozen=True, kw_only=True):

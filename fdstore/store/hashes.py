@@ -71,6 +71,7 @@ class Hash(Generic[T]):
             [(each.encode_name, not each.required, _reader(each.type)) for each in fields],
             {each.encode_name for each in fields if any(isinstance(of, StrType) for of in _kinds(each.type))},
             {each.encode_name: each.type for each in msgspec.structs.fields(kind)},
+            {each.encode_name: each.name for each in fields},
         )
 
     def read(self, key: str) -> Command:
@@ -122,7 +123,9 @@ class Hash(Generic[T]):
             with suppress(*UNREADABLE):
                 if shown := fields.get(name):
                     readable[name] = msgspec.convert(read(shown), self._schema.types[name], strict=False)
-        made: T = self._schema.kind(**readable | known)
+        made: T = self._schema.kind(
+            **{self._schema.attributes.get(name, name): value for name, value in (readable | known).items()}
+        )
         return made
 
 
@@ -132,6 +135,8 @@ class _Schema(NamedTuple):
     """The name of each, whether it may be missing, and what reads its text."""
     texts: set[str]
     types: dict[str, Any]
+    attributes: dict[str, str]
+    """The attribute of each field, which may have another name than the field in Redis."""
 
 
 def _with_fields(kind: type[msgspec.Struct], names: Iterable[str]) -> type[msgspec.Struct]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 from fdstore.errors import (
-    Conflict,
     DamagedRecord,
     FDStoreError,
-    Fenced,
     NotFound,
-    QuotaExceeded,
-    SpawnLimit,
     StoreLostData,
     StoreUnavailable,
-    StreamClosed,
-    TreeInUse,
     UnsafeStore,
+    all_errors,
 )
 from fdstore.store.record_format import decode_count, decoding, format_error
 from fdstore.wire.scripts import text
+
+DECLARED = {each.reply: each for each in all_errors() if each.reply}
+"""The errors whose fields are the facts of a reply. The others are made below."""
 
 
 def outcome(reply: list[Any], process: str) -> list[Any]:
@@ -34,6 +32,8 @@ def outcome(reply: list[Any], process: str) -> list[Any]:
 
 def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
     match kind:
+        case _ if kind in DECLARED:
+            return _declared(DECLARED[kind], facts, process)
         case "not_found":
             name, *known = map(_text, facts)
             return NotFound(name, tuple(sorted(known, key=by_number)))
@@ -46,20 +46,8 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
         case "lost_data":
             problem = f"the stream has {_text(facts[1])} whole pages, fewer than its metadata says"
             return StoreLostData(_text(facts[0]), problem)
-        case "conflict":
-            return Conflict(*map(_text, facts))
         case "gone":
             return NotFound(f"process {process}")
-        case "fenced":
-            return Fenced(process, _text(facts[0]))
-        case "spawn_limit":
-            return SpawnLimit(_text(facts[0]), decode_count(facts[1]))
-        case "quota_exceeded":
-            return QuotaExceeded(_text(facts[0]), decode_count(facts[1]))
-        case "stream_closed":
-            return StreamClosed(_text(facts[0]), _text(facts[1]))
-        case "in_use":
-            return TreeInUse(process, *map(_text, facts))
         case "format":
             return format_error(process.partition(".")[0], facts[0])
         case "damaged":
@@ -71,6 +59,16 @@ def _error(kind: str, facts: list[Any], process: str) -> FDStoreError:
             return StoreUnavailable(
                 "FDSTORE_URL", "it lost staged pages, so it was restarted; repeat the call"
             )
+
+
+def _declared(kind: type[FDStoreError], facts: list[Any], process: str) -> FDStoreError:
+    names, hints = kind.fields(), get_type_hints(kind)
+    given: dict[str, Any] = {}
+    if names[0] in ("process", "tree"):
+        given[names[0]], names = process, names[1:]
+    for name, fact in zip(names, facts, strict=False):
+        given[name] = decode_count(fact) if hints[name] is int else _text(fact)
+    return kind(**given)
 
 
 def _text(value: Any) -> str:

@@ -24,11 +24,13 @@ class Plot(msgspec.Struct, frozen=True):
     panel   the title of its panel, one of .ci/generate_dashboard.py
     legend  what it is called there; "": the values of its labels
     expr    its PromQL; "": the rate of a counter, by all labels, or the value of a gauge
+    unit    of a panel that is not there, in Grafana's words: it is drawn after the others
     """
 
     panel: str
     legend: str = ""
     expr: str = ""
+    unit: str = ""
 
 
 class Metric(msgspec.Struct, frozen=True):

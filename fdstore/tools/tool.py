@@ -15,7 +15,7 @@ with an effect declares it (`makes`), and the result of a call is stored under t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -29,6 +29,9 @@ from fdstore.tools.needs import Configuration, Need
 from fdstore.wire.operation import Operation
 
 Run: TypeAlias = Callable[[Context, Any, str | None], Operation[ToolOutcome]]
+
+Call: TypeAlias = Mapping[str, Any]
+"""The arguments of a call, as a model writes them."""
 
 Effect: TypeAlias = Literal["reads", "adds", "destroys"]
 """The most that a call changes. A part that a reading tool stores on request does not count: no host asks
@@ -76,6 +79,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     resumes      whether a call may have to be made again after processes that it waits for have ended
     makes        whether a call with these arguments has an effect (creates a descriptor, a process, a file):
                  a repeated call then returns the first one's result
+
+    The reference makes real calls, of a process `triage` that has fd:1, a text; fd:2, a longer one; fd:3,
+    bytes; a file old.txt that it has exported; and a child, triage.1:
+
+    failing            arguments of calls that fail, each for another reason
+    failing_when_full  those that fail in a tree that has reached its limits
+    shown              arguments of calls by the element that they show
     """
 
     name: str
@@ -98,6 +108,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     resumes: bool = False
     makes: Callable[[Any], bool] = always
+    failing: tuple[Call, ...] = ()
+    failing_when_full: tuple[Call, ...] = ()
+    shown: Mapping[str, tuple[Call, ...]] = {}
 
     @property
     def has_paragraph(self) -> bool:

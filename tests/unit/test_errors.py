@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -22,14 +24,29 @@ SHARED = {"permission_error", "unsafe_store", "invalid_argument", "conflict", "s
 of a newer version or read-only; arguments and program files; names and trees in conflict;
 Redis, and the object store of cold contents, without which an agent goes on."""
 CLASSES = errors.all_errors()
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 
 
 def example(kind: type[FDStoreError]) -> FDStoreError:
     return kind(*kind.sample)
 
 
-def test_error_types_match_the_contract() -> None:
-    assert {kind.type for kind in CLASSES} == CONTRACT_TYPES
+def test_error_types_match_the_contract_and_the_page_of_errors() -> None:
+    """`make generate` adds a type to the page, and takes none away."""
+    types = {kind.type for kind in CLASSES}
+
+    assert types >= CONTRACT_TYPES
+    assert types == set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+
+
+def test_every_class_of_the_package_is_exported_by_its_name() -> None:
+    folder = Path(errors.__file__).parent
+    found = {
+        each for file in folder.glob("*.py") for each in re.findall(r"^class (\w+)", file.read_text(), re.M)
+    }
+
+    assert found == {kind.__name__ for kind in CLASSES} | {"FDStoreError"}
+    assert found <= set(errors.__all__)
 
 
 def test_only_a_subclass_shares_its_error_type() -> None:

@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fdstore.errors import DamagedRecord, FDStoreError
+from fdstore.model.fields import CountOf, said_of
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.records import ProcessRecord, Record, TreeCounts
+from fdstore.store.content_info import CONTENT
 from fdstore.store.contents.descriptors import is_renamed
 from fdstore.store.doctor.audit_content import AuditProgress, Damage, Tell, check_content
 from fdstore.store.doctor.in_step import in_step
@@ -48,6 +50,9 @@ MAX_MEMBERS = 1_000_000
 
 CHECKED_AT_ONCE = 32
 """Contents, or tables, that are checked together: a window of each is in memory."""
+
+COUNTS = said_of(TreeCounts, CountOf)
+"""The counts that follow from the records of a tree; `bytes` and `fds` follow from what is stored."""
 
 LOOKS = 3
 """Passes over a tree before damage is reported."""
@@ -112,23 +117,24 @@ def _look(tree: TreeKeys, tell: Tell) -> Operation[list[Damage]]:
     for key, count, read in ((tree.unneeded, "ZCARD", "ZRANGE"), (tree.wanted, "SCARD", "SMEMBERS")):
         yield from _members(key, count, read, found)
     agents = [record for record in records.values() if record.kind != "asks"]
-    live = sum(record.state not in ENDED for record in agents)
-    cold = yield from _cold(tree, listed)
-    actual = {"bytes": size, "fds": len(listed), "processes": len(agents), "live": live, **cold}
+    counts = {name: sum(map(each.adds, agents)) for name, each in COUNTS.items() if each.of == "processes"}
+    counts |= yield from _counts_of_contents(tree, listed)
+    actual = {"bytes": size, "fds": len(listed), **counts}
     if (yield from replies_or_damage([("HGETALL", tree.record)])) == [flat]:  # else a client wrote meanwhile
         found += _miscounted(tree, counted, actual)
     return found
 
 
-def _cold(tree: TreeKeys, contents: list[str]) -> Operation[dict[str, int]]:
-    """Return how many of these contents are cold, and their bytes."""
-    sizes = []
+def _counts_of_contents(tree: TreeKeys, contents: list[str]) -> Operation[dict[str, int]]:
+    counts = {name: 0 for name, each in COUNTS.items() if each.of == "contents"}
     for some in in_pieces(contents):
-        reads: Batch = [("HMGET", content_keys(tree, each).record, "tier", "bytes") for each in some]
-        for reply in (yield from replies_or_damage(reads)):
-            if isinstance(reply, list) and reply[0] and show_bytes(reply[1] or b"").isdecimal():
-                sizes.append(int(reply[1]))
-    return {"cold_fds": len(sizes), "cold_bytes": sum(sizes)}
+        for reply in (
+            yield from replies_or_damage([CONTENT.read(content_keys(tree, each).record) for each in some])
+        ):
+            content = CONTENT.decode_readable(reply)
+            for name in counts:
+                counts[name] += COUNTS[name].adds(content)
+    return counts
 
 
 UNREADABLE_TREE = "restore a backup, or remove what is left of the tree; other trees are not affected"

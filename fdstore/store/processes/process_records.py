@@ -206,7 +206,7 @@ def log_unreadable(found: Survey) -> Survey:
 class TreeHoldings(msgspec.Struct, frozen=True):
     """The holdings of a tree at the moment: live processes, bytes of text, streams that are written; its
     failures and losses of the last hour; its open questions to a person, and when the oldest was asked; its
-    cold contents and their bytes."""
+    cold contents and their bytes. A field of the tree's record is read from there by its name."""
 
     live: int
     bytes: int
@@ -214,11 +214,11 @@ class TreeHoldings(msgspec.Struct, frozen=True):
     troubles: tuple[Troubles, ...] = ()
     questions: int = 0
     oldest_question: float | None = None
-    cold: int = 0
+    cold_fds: int = 0
     cold_bytes: int = 0
 
 
-_HELD = TREE.some("live", "bytes", "cold_fds", "cold_bytes")
+_HELD = TREE.some(*(name for name in TreeHoldings.__struct_fields__ if name in TREE.names))
 
 
 class FinishedTrees(msgspec.Struct, frozen=True):
@@ -259,18 +259,15 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
             found.unreadable.append((tree, unreadable(record)))
             continue
         *held, troubles = record
-        if held[0] == b"0":
+        if dict(zip(_HELD.names, held, strict=True))["live"] == b"0":
             found.trees.append(tree)
         with suppress(*UNREADABLE):  # `doctor` reports it
             now = _HELD.decode_values(held)
             found.usage[tree] = TreeHoldings(
-                now.live,
-                now.bytes,
-                0 if isinstance(streams, DamagedRecord) else streams,
-                decode_troubles(troubles),
-                0 if isinstance(asked, DamagedRecord) else asked,
-                _moment_of(oldest),
-                now.cold_fds,
-                now.cold_bytes,
+                **msgspec.structs.asdict(now),
+                open_streams=0 if isinstance(streams, DamagedRecord) else streams,
+                troubles=decode_troubles(troubles),
+                questions=0 if isinstance(asked, DamagedRecord) else asked,
+                oldest_question=_moment_of(oldest),
             )
     return found

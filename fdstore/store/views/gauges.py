@@ -1,11 +1,9 @@
 """Gauges of a store for operators: sums over all trees, the queue, memory. Read in a few round trips.
 
-    fdstore:totals      hash    trees, live, bytes, open_streams, failures, losses, questions,
-                                oldest_question, swept_at, cold, cold_bytes
+    fdstore:totals      hash    the fields of `Totals`
 
-Each sweep writes them; `failures` and `losses` are those of the last hour. The active sweeper reads every
-tree that is in use anyway, so it keeps the sums; to read them costs the same for any number of trees.
-`swept_at` is the Redis time at which the sweep ended: if it is old, so are the sums.
+Each sweep writes them. The active sweeper reads every tree that is in use anyway, so it keeps the sums; to
+read them costs the same for any number of trees.
 
 The queue may be in another Redis. Its messages hold process ids only, so the age of the oldest one is
 that of its process: `ready_at` in the record, when it last became ready.
@@ -42,22 +40,75 @@ processes that have ended, or run already."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums over all trees."""
+    """The sums over all trees, as of the sweep that ended at `swept_at`. `failures` and `losses` are those of
+    the last hour. All are None before the first sweep."""
 
-    trees: Count | None = None
-    live: Count | None = None
-    bytes: Count | None = None
-    open_streams: Count | None = None
+    # each is the sum of the field of `TreeHoldings` with its name in Redis, if there is one
+    text_bytes: Annotated[
+        Count | None,
+        Metric(
+            "fdstore_store_text_bytes",
+            "Stored texts and bytes of all trees (UTF-8), as of the last sweep.",
+            plots=(Plot("Memory of Redis", "texts"),),
+        ),
+    ] = msgspec.field(default=None, name="bytes")
+    trees: Annotated[
+        Count | None,
+        Metric("fdstore_store_trees", "Trees, as of the last sweep.", plots=(Plot("Trees"),)),
+    ] = None
+    live_processes: Annotated[
+        Count | None,
+        Metric(
+            "fdstore_store_live_processes",
+            "Processes that have not ended, as of the last sweep.",
+            plots=(Plot("Live processes"),),
+        ),
+    ] = msgspec.field(default=None, name="live")
+    open_streams: Annotated[
+        Count | None,
+        Metric(
+            "fdstore_store_open_streams",
+            "Streams that are being written, as of the last sweep.",
+            plots=(Plot("Open streams"),),
+            otel=("fdstore.store.open_streams", "{stream}"),
+        ),
+    ] = None
+    open_questions: Annotated[
+        Count | None,
+        Metric(
+            "fdstore_store_open_questions",
+            "Questions of agents that wait for a person, as of the last sweep.",
+            plots=(Plot("Questions to people", "open"),),
+            otel=("fdstore.store.open_questions", "{question}"),
+        ),
+    ] = msgspec.field(default=None, name="questions")
+    oldest_question: Moment | None = None
     failures: Count | None = None
     losses: Count | None = None
-    questions: Count | None = None
-    oldest_question: Moment | None = None
+    cold_contents: Annotated[
+        Count | None,
+        Metric(
+            "fdstore_store_cold_contents",
+            "Contents in the object store, as of the last sweep.",
+            plots=(Plot("Contents in the object store"),),
+        ),
+    ] = msgspec.field(default=None, name="cold_fds")
+    cold_bytes: Annotated[
+        Count | None,
+        Metric(
+            "fdstore_store_cold_bytes",
+            "Their bytes, which are not in the memory of Redis.",
+            plots=(Plot("Memory of Redis", "cold texts"),),
+        ),
+    ] = None
     swept_at: Moment | None = None
-    cold: Count | None = None
-    cold_bytes: Count | None = None
 
 
 TOTALS = Hash(Totals)
+
+_SUMMED = [
+    each for each in TOTALS.names if each in TreeHoldings.__struct_fields__ and each != "oldest_question"
+]
 
 _WAITING = PROCESS.some("state", "ready_at")
 
@@ -66,10 +117,9 @@ def totals_key(prefix: str) -> str:
     return f"{prefix}:totals"
 
 
-class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a store. The sums over all trees (`failures` and `losses`: of the last hour), and the
-    seconds since the last sweep ended, are None before the first sweep. `unsafe` is why the store is not
-    safe for content ("" if it is)."""
+class StoreGauges(Totals, frozen=True, kw_only=True):
+    """The state of a store. The seconds since the last sweep ended are None before the first one. `unsafe` is
+    why the store is not safe for content ("" if it is)."""
 
     used_memory_bytes: Annotated[
         int,
@@ -87,35 +137,6 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
             plots=(Plot("Memory of Redis", "limit"),),
         ),
     ]
-    text_bytes: Annotated[
-        int | None,
-        Metric(
-            "fdstore_store_text_bytes",
-            "Stored texts and bytes of all trees (UTF-8), as of the last sweep.",
-            plots=(Plot("Memory of Redis", "texts"),),
-        ),
-    ]
-    trees: Annotated[
-        int | None,
-        Metric("fdstore_store_trees", "Trees, as of the last sweep.", plots=(Plot("Trees"),)),
-    ]
-    live_processes: Annotated[
-        int | None,
-        Metric(
-            "fdstore_store_live_processes",
-            "Processes that have not ended, as of the last sweep.",
-            plots=(Plot("Live processes"),),
-        ),
-    ]
-    open_streams: Annotated[
-        int | None,
-        Metric(
-            "fdstore_store_open_streams",
-            "Streams that are being written, as of the last sweep.",
-            plots=(Plot("Open streams"),),
-            otel=("fdstore.store.open_streams", "{stream}"),
-        ),
-    ]
     workers: Annotated[
         int, Metric("fdstore_store_workers", "Live workers.", plots=(Plot("Workers", "registered"),))
     ]
@@ -127,41 +148,14 @@ class StoreGauges(msgspec.Struct, frozen=True, kw_only=True):
             plots=(Plot("Sweep lag"),),
         ),
     ]
-    open_questions: Annotated[
-        int | None,
-        Metric(
-            "fdstore_store_open_questions",
-            "Questions of agents that wait for a person, as of the last sweep.",
-            plots=(Plot("Questions to people", "open"),),
-            otel=("fdstore.store.open_questions", "{question}"),
-        ),
-    ]
     oldest_question_s: Annotated[
         float | None,
         Metric(
             "fdstore_store_oldest_question_age_seconds",
-            "How long the oldest of them has waited.",
+            "How long the oldest question of an agent has waited.",
             plots=(Plot("Questions to people", "age of the oldest, s"),),
         ),
     ]
-    failures: int | None
-    losses: int | None
-    cold_contents: Annotated[
-        int | None,
-        Metric(
-            "fdstore_store_cold_contents",
-            "Contents in the object store, as of the last sweep.",
-            plots=(Plot("Contents in the object store"),),
-        ),
-    ] = None
-    cold_bytes: Annotated[
-        int | None,
-        Metric(
-            "fdstore_store_cold_bytes",
-            "Their bytes, which are not in the memory of Redis.",
-            plots=(Plot("Memory of Redis", "cold texts"),),
-        ),
-    ] = None
     unsafe: str = ""
 
 
@@ -190,26 +184,20 @@ class QueueGauges(msgspec.Struct, frozen=True):
 def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) -> Operation[float]:
     """Store the sums over all trees at `swept_at` (Redis time). Return the Redis time. One round
     trip."""
-    trees = live = size = streams = failures = losses = questions = cold = cold_bytes = 0
-    asked: list[float] = []
-    for each in usage:
-        trees += 1
-        live += each.live
-        size += each.bytes
-        streams += each.open_streams
-        failed, lost = sum_troubles(each.troubles, swept_at)
-        failures, losses = failures + failed, losses + lost
-        questions += each.questions
-        cold += each.cold
-        cold_bytes += each.cold_bytes
-        asked += [] if each.oldest_question is None else [each.oldest_question]
+    swept = list(usage)
+    sums: dict[str, Value] = {name: sum(getattr(each, name) for each in swept) for name in _SUMMED}
+    troubles = [sum_troubles(each.troubles, swept_at) for each in swept]
+    asked = [each.oldest_question for each in swept if each.oldest_question is not None]
+    sums |= {
+        "trees": len(swept),
+        "failures": sum(failures for failures, _ in troubles),
+        "losses": sum(losses for _, losses in troubles),
+        "oldest_question": f"{min(asked):.6f}" if asked else "",
+        "swept_at": f"{swept_at:.6f}",
+    }
     key = totals_key(prefix)
-    oldest = f"{min(asked):.6f}" if asked else ""
-    values: list[Value] = [trees, live, size, streams, failures, losses, questions, oldest, f"{swept_at:.6f}"]
-    values += [cold, cold_bytes]
-    sums = [part for field in zip(TOTALS.names, values, strict=True) for part in field]
     *_, now = yield [
-        ("HSET", key, *sums),
+        ("HSET", key, *(part for field in sums.items() for part in field)),
         ("EXPIRE", key, KEPT_S),
         ("TIME",),
     ]
@@ -227,15 +215,7 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
     infos = [each.info for each in servers if not each.error]
     unsafe = [found.said for info in infos for found in (version(info), eviction(info)) if not found.ok]
     return StoreGauges(
-        trees=totals.trees,
-        live_processes=totals.live,
-        text_bytes=totals.bytes,
-        open_streams=totals.open_streams,
-        failures=totals.failures,
-        losses=totals.losses,
-        cold_contents=totals.cold,
-        cold_bytes=totals.cold_bytes,
-        open_questions=totals.questions,
+        **msgspec.structs.asdict(totals),
         oldest_question_s=_age_of_oldest(totals, now_s),
         sweep_lag_s=None if totals.swept_at is None else max(0.0, now_s - totals.swept_at),
         workers=len(alive),
@@ -247,7 +227,7 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
 
 def _age_of_oldest(totals: Totals, now_s: float) -> float | None:
     """Return how long the oldest question has waited: 0 if there is none."""
-    if totals.questions is None:
+    if totals.open_questions is None:
         return None
     return 0.0 if totals.oldest_question is None else max(0.0, now_s - totals.oldest_question)
 

@@ -43,4 +43,8 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=({"fd": "fd:9"},),
+    shown={
+        "fd_close": ({"fd": "fd:2"},),
+    },
 )

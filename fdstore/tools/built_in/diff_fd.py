@@ -84,4 +84,12 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=(
+        {"a": "fd:1", "b": "fd:9"},
+        {"a": "fd:1", "b": "fd:1#L9000"},
+        {"a": "fd:1", "b": "fd:3"},
+    ),
+    shown={
+        "fd_diff": ({"a": "fd:1#L1-50", "b": "fd:1#L11-60", "context": 0},),
+    },
 )

@@ -119,4 +119,14 @@ TOOL = Tool(
     explain=explain,
     offer=offer,
     run=run,
+    failing=(
+        {"fd": "fd:9", "file_path": "a.txt"},
+        {"fd": "fd:1", "file_path": "../a.txt"},
+        {"fd": "fd:1", "file_path": "old.txt", "exist_ok": False},
+        {"fd": "fd:1", "file_path": "new.txt", "create": False},
+        {"fd": "fd:1#P99", "file_path": "new.txt"},
+    ),
+    shown={
+        "fd_file_result": ({"fd": "fd:1", "file_path": "log.txt"},),
+    },
 )

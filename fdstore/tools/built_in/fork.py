@@ -100,4 +100,5 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=({"prompts": []},),
 )

@@ -48,4 +48,8 @@ TOOL = Tool(
     explain=explain,
     section="pipelines",
     run=run,
+    failing=(
+        {"target": "triage.9"},
+        {"target": "other.1"},
+    ),
 )

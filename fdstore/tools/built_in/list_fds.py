@@ -104,4 +104,8 @@ TOOL = Tool(
     explain=explain,
     run=run,
     makes=never,
+    failing=({"start": 99},),
+    shown={
+        "fd_list": ({},),
+    },
 )

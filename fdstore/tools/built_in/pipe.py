@@ -127,4 +127,10 @@ TOOL = Tool(
     offer=offer,
     section="pipelines",
     run=run,
+    failing=(
+        {"commands": ["rm -r ."]},
+        {"commands": []},
+        {"commands": ["sort"], "in_fd": "fd:9"},
+    ),
+    failing_when_full=({"commands": ["sort"]},),
 )

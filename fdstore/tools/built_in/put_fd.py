@@ -143,4 +143,10 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=(
+        {},
+        {"file": "../secret"},
+        {"file": "absent.md"},
+    ),
+    failing_when_full=({"text": "more"},),
 )

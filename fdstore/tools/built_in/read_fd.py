@@ -136,4 +136,20 @@ TOOL = Tool(
     offer=offer,
     run=run,
     makes=extracts,
+    failing=(
+        {"fd": "fd:9"},
+        {"fd": "fd:1", "start": 99},
+        {"fd": "fd:1", "mode": "line", "start": 9000},
+        {"fd": "fd:1", "start": 0},
+        {"fd": "fd:2", "read_all": True},
+        {"fd": "fd:3"},
+    ),
+    shown={
+        "fd_content": (
+            {"fd": "fd:1#L79-81"},
+            {"fd": "fd:1", "start": 2},
+        ),
+        "fd_extraction": ({"fd": "fd:1#P2-3", "extract_to_new_fd": True},),
+        "fd_error": ({"fd": "fd:99"},),
+    },
 )

@@ -154,4 +154,13 @@ TOOL = Tool(
     offer=offer,
     run=run,
     makes=extracts,
+    failing=(
+        {"fd": "fd:9", "pattern": "FAILED"},
+        {"fd": "fd:1", "pattern": "(?=FAILED)"},
+        {"fd": "fd:1#L9000", "pattern": "FAILED"},
+        {"fd": "fd:3", "pattern": "FAILED"},
+    ),
+    shown={
+        "fd_search": ({"fd": "fd:1", "pattern": "FAILED", "context": 1, "max_matches": 3},),
+    },
 )

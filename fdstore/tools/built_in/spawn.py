@@ -241,4 +241,11 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=(
+        {"program_name": "expret", "query": "Is it legal?"},
+        {"program_name": "expert", "query": "Is it legal?", "additional_preload_fds": ["fd:9"]},
+        {"program_name": "expert", "query": "Is it legal?", "additional_preload_files": ["absent.md"]},
+        {"program_name": "expert", "query": ""},
+    ),
+    failing_when_full=({"program_name": "expert", "query": "Is it legal?"},),
 )

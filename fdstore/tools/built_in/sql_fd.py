@@ -78,4 +78,9 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=(
+        {"query": "SELECT town FROM content", "fd": "fd:1"},
+        {"query": "SELECT 1", "fd": "fd:1", "fds": {"a": "fd:1"}},
+        {"query": "FROM content", "fd": "fd:9"},
+    ),
 )

@@ -52,4 +52,8 @@ TOOL = Tool(
     explain=explain,
     section="pipelines",
     run=run,
+    failing=(
+        {"target": "triage.9"},
+        {"target": "triage.1", "seconds": -1},
+    ),
 )

@@ -136,4 +136,16 @@ TOOL = Tool(
     describe=describe,
     explain=explain,
     run=run,
+    failing=(
+        {"fd": "fd:9", "data": "more"},
+        {"fd": "fd:1", "data": "more"},
+        {"data": "text", "eof": "yes"},
+    ),
+    failing_when_full=({"data": "more"},),
+    shown={
+        "fd_write": (
+            {"data": "1. Read the log.\n"},
+            {"data": "Dear all,\n", "eof": False},
+        ),
+    },
 )

@@ -72,6 +72,7 @@ FIELDS: dict[str, dict[str, list[Any]]] = {
         "mode": ["page", "line", "char"],
         **every([1, 2, "3", 2.0, 10**6], "start", "count", "page", "start_line", "end_line"),
         **every([True, False], "read_all", "extract_to_new_fd"),
+        "wait_seconds": [0, "0", 0.01, -1, 86_401, *FLOATS[6:]],
     },
     "search_fd": {
         "fd": IDS,
@@ -138,11 +139,10 @@ OF_A_TYPE: dict[str, list[Any]] = {
 
 
 def values_of(name: str) -> dict[str, list[Any]]:
-    """Return values for the fields of a tool; without its row in `FIELDS`, by the types of its fields."""
-    if name in FIELDS:
-        return FIELDS[name]
-    fields = fields_of(name)
-    return {field: IDS if field == "fd" else OF_A_TYPE[fields[field]["type"]] for field in fields}
+    """Return values for the fields of a tool: those in `FIELDS`, of the others by their types."""
+    fields = fields_of(name) if name in BUILT_IN else {}
+    by_type = {field: IDS if field == "fd" else OF_A_TYPE[fields[field]["type"]] for field in fields}
+    return by_type | FIELDS.get(name, {})
 
 
 def mostly(values: list[Any]) -> st.SearchStrategy[Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,12 @@ from fdstore.results.tool_outcome import Started
 from fdstore.store.contents import contents
 from fdstore.store.processes import processes
 from fdstore.testing import Request, call, say, turn
+from fdstore.tools.catalogue import BUILT_IN
 from fdstore.tools.toolbox import Toolbox
 from tests.on_redis.conformance.calling import PROCESS_TOOLS, TEXT_TOOLS, context_of, started
 from tests.on_redis.running_agents import READER, SMALL, running
 from tests.on_redis.running_agents import tool as tool_of_agents
 
-ROOT = Path(__file__).parents[3]
 GOLDEN = Path(__file__).with_name("golden_elements.txt")
 
 Case = tuple[str, Any]
@@ -182,12 +181,11 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def calls_of_the_page(tools: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def calls_of_the_page(tools: Collection[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return the calls by which the page of elements shows tools that `CALLS` has not."""
     called_above = {name for name, _ in CALLS}
     for name in (name for name in tools if name not in called_above):
-        file = ROOT / ".ci" / "reference" / "calls" / f"{name}.toml"
-        for each in tomllib.loads(file.read_text("utf-8")).get("shown", {}).values():
+        for each in BUILT_IN[name].shown.values():
             yield from ((name, arguments) for arguments in each)
 
 

@@ -17,7 +17,8 @@ from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import DamagedRecord
 from fdstore.local.redis_server import PrivateServer
-from fdstore.store.doctor.audit import Damage, check_tree, named_trees
+from fdstore.model.records import TreeCounts
+from fdstore.store.doctor.audit import COUNTS, Damage, check_tree, named_trees
 from fdstore.store.doctor.in_step import in_step
 from fdstore.store.keys import TreeKeys
 from fdstore.store.processes import leases, processes, python_state
@@ -218,7 +219,9 @@ def test_damage_is_reported_with_its_key_and_a_remedy(
 
 def test_the_advised_commands_repair_the_counters(store: Store, proc: Process, execute: Any) -> None:
     fill_process(proc)
-    for name in ("bytes", "fds", "processes", "live"):
+    counts = {"bytes", "fds", *COUNTS}
+    assert counts == {*TreeCounts.__struct_fields__} - {"id", "created_at", "used_at"}
+    for name in counts:
         execute("HINCRBY", R, name, 3)
 
     for each in find_damage(store):
