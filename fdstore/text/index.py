@@ -152,8 +152,9 @@ class Group:
     def at(self, page: int) -> tuple[int, int, bool, int]:
         """Return where `page` (of this group) begins (newlines, chars, mid_line as in `TextPosition`), and
         how many lines it touches."""
-        number, i = divmod(page - self.first, ROW_PAGES)
-        row = self._rows.get(number) or self._row(number)
+        i = page - self.first
+        row = self._rows.get(i // ROW_PAGES) or self._row(i // ROW_PAGES)
+        i %= ROW_PAGES
         newlines, mid_line = row.newlines, row.mid_line
         # a page that does not end in LF touches one line more than it has LFs
         return newlines[i], row.chars[i], mid_line[i], newlines[i + 1] - newlines[i] + mid_line[i + 1]
