@@ -7,6 +7,7 @@ python -m fdstore.bench.child ingest URL PROCESS SIZE_BYTES
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import resource
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import redis
 
+import fdstore.aio
 from fdstore.bench import texts
 from fdstore.bench.stage import MB, keys_of
 from fdstore.client import connect
@@ -67,29 +69,70 @@ def _command(module: str, arguments: tuple[object, ...]) -> list[str]:
 # --- the processes
 
 
+class _Pace:
+    """The pace of a reader, from now on."""
+
+    def __init__(self, seconds: str) -> None:
+        self._start, self._cpu_start = time.perf_counter(), time.process_time()
+        self._until = self._start + float(seconds)
+        self._count = 0
+
+    def goes_on(self, read: int) -> bool:
+        """Count these pages. Return whether there is time for more."""
+        self._count += read
+        return time.perf_counter() < self._until
+
+    def tell(self) -> None:
+        """Print the pages per second, and the seconds of processor time for a page."""
+        rate = self._count / (time.perf_counter() - self._start)
+        print(rate, (time.process_time() - self._cpu_start) / self._count)
+
+
+def _wait_for_start(seconds: str) -> _Pace:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    return _Pace(seconds)
+
+
 def read_pages(client: str, url: str, process: str, seconds: str) -> None:
-    """Read pages for some seconds, after a line on stdin, with `fdstore` or `redis-py`. Print the number of
-    pages per second."""
+    """Read pages for some seconds, after a line on stdin, with `fdstore`, `fdstore.aio` or `redis-py`. Print
+    the number of pages per second, and the seconds of processor time for a page."""
+    if client == "fdstore.aio":
+        asyncio.run(_await_pages(url, process, seconds))
+        return
     with connect(url) as store, redis.Redis.from_url(url) as plain:
         proc = store.process(process)
         key = keys_of(proc, 1).pages
 
-        def read_all() -> None:
+        def read_all() -> int:
             for number in PAGES:
                 if client == "fdstore":
                     proc.read("fd:1", start=number)
                 else:
                     plain.hget(key, str(number))
+            return len(PAGES)
 
         read_all()
-        print("ready", flush=True)
-        sys.stdin.readline()
-        count = 0
-        start = time.perf_counter()
-        while (passed := time.perf_counter() - start) < float(seconds):
-            read_all()
-            count += len(PAGES)
-        print(count / passed)
+        pace = _wait_for_start(seconds)
+        while pace.goes_on(read_all()):
+            pass
+        pace.tell()
+
+
+async def _await_pages(url: str, process: str, seconds: str) -> None:
+    async with await fdstore.aio.connect(url) as store:
+        proc = await store.process(process)
+
+        async def read_all() -> int:
+            for number in PAGES:
+                await proc.read("fd:1", start=number)
+            return len(PAGES)
+
+        await read_all()
+        pace = _wait_for_start(seconds)
+        while pace.goes_on(await read_all()):
+            pass
+        pace.tell()
 
 
 def follow_streams(url: str, process: str) -> None:

@@ -102,7 +102,7 @@ class IndexRow:
 class Group:
     """One field of the index. Rows are parsed on demand."""
 
-    __slots__ = ("_count", "_rows", "_value", "bytes", "first")
+    __slots__ = ("_before", "_end", "_rows", "_value", "bytes", "first")
 
     def __init__(self, first: int, value: bytes) -> None:
         self.first = first
@@ -112,7 +112,8 @@ class Group:
         self.bytes = [*map(int, sizes.split())]
         """The bytes before the group, and those of each row but the last."""
         self._rows: dict[int, IndexRow] = {}
-        self._count = 0
+        self._end: TextPosition | None = None
+        self._before: tuple[list[int], list[int]] | None = None
 
     def _row(self, number: int) -> IndexRow:
         row = self._rows.get(number)
@@ -122,9 +123,15 @@ class Group:
             row = self._rows[number] = IndexRow(self.first + number * ROW_PAGES, line)
         return row
 
-    def _row_count(self) -> int:
-        self._count = self._count or self._value.count(b"\n") + 1
-        return self._count
+    def _starts(self) -> tuple[list[int], list[int]]:
+        """Return the LFs and the characters before each row. Only their beginnings are parsed."""
+        if self._before is None:
+            heads = [row.partition(b";")[0].partition(b" ") for row in self._value.split(b"\n")]
+            self._before = (
+                [int(newlines) for newlines, _, _ in heads],
+                [int(chars.removesuffix(_MARK)) for _, _, chars in heads],
+            )
+        return self._before
 
     @property
     def start(self) -> TextPosition:
@@ -134,12 +141,14 @@ class Group:
     @property
     def end(self) -> TextPosition:
         """The position where the group ends."""
-        return self.after(self.last)
+        if self._end is None:
+            self._end = self.after(self.last)
+        return self._end
 
     @property
     def last(self) -> int:
         """The number of the group's last page."""
-        return self._row(self._row_count() - 1).last
+        return self._row(self._value.count(b"\n")).last
 
     def before(self, page: int) -> TextPosition:
         """Return the position where `page` (of this group) begins."""
@@ -152,22 +161,21 @@ class Group:
     def at(self, page: int) -> tuple[int, int, bool, int]:
         """Return where `page` (of this group) begins (newlines, chars, mid_line as in `TextPosition`), and
         how many lines it touches."""
-        number, i = divmod(page - self.first, ROW_PAGES)
-        row = self._rows.get(number) or self._row(number)
+        i = page - self.first
+        row = self._rows.get(i // ROW_PAGES) or self._row(i // ROW_PAGES)
+        i %= ROW_PAGES
         newlines, mid_line = row.newlines, row.mid_line
         # a page that does not end in LF touches one line more than it has LFs
         return newlines[i], row.chars[i], mid_line[i], newlines[i + 1] - newlines[i] + mid_line[i + 1]
 
     def page_of_newline(self, number: int) -> int:
         """Return the page that contains the LF with this number; the group's last page if it is later."""
-        begins_later = bisect_left(range(self._row_count()), number, key=lambda i: self._row(i).newlines[0])
-        row = self._row(max(begins_later - 1, 0))
+        row = self._row(max(bisect_left(self._starts()[0], number) - 1, 0))
         return min(row.first + bisect_left(row.newlines, number, lo=1) - 1, row.last)
 
     def page_of_char(self, number: int) -> int:
         """Return the page that contains the character with this number; the last page if it is later."""
-        begins_later = bisect_left(range(self._row_count()), number, key=lambda i: self._row(i).chars[0])
-        row = self._row(max(begins_later - 1, 0))
+        row = self._row(max(bisect_left(self._starts()[1], number) - 1, 0))
         return min(row.first + bisect_left(row.chars, number, lo=1) - 1, row.last)
 
 

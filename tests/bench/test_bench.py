@@ -17,6 +17,7 @@ import pytest
 from fdstore.bench import (
     agents,
     growth,
+    many_readers,
     memory,
     programs,
     reading,
@@ -67,6 +68,17 @@ def test_a_page_is_one_round_trip_warm_and_cold(brief: BenchStage) -> None:
         measured = only(reading.page(brief, proc, "1 MB"), "round trips")
 
     assert [(row.value, row.ok) for row in measured] == [(1, True)]
+
+
+@pytest.mark.parametrize("client", [*many_readers.CLIENTS, "redis-py"])
+def test_readers_of_each_kind_tell_their_pace(brief: BenchStage, client: str) -> None:
+    with brief.process() as proc:
+        proc.create(texts.of_kind(texts.LOGS, MB))
+
+        pace = many_readers.pace(brief, proc, client, 2, 0.1)
+
+    assert pace.per_s > 0
+    assert 0 < pace.cpu_s <= 2 / pace.per_s + 0.01  # no processor time without time
 
 
 def test_a_fork_of_a_large_table_is_one_round_trip(brief: BenchStage) -> None:

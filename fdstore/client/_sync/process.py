@@ -236,11 +236,15 @@ class Process:
         'line 120 of the build\nline 121 of the build\n'
         """
         page = 1 if start is None else start
-        one_page = mode in (None, "page") and not (read_all or wait)
-        one_page = one_page and (count is None or (type(count) is int and count == 1))
-        if tracing.tracer is not None and tracing.is_in_span():
-            one_page = False  # only operations are traced
-        if one_page and type(fd) is str and type(page) is int and type(wait) is float:
+        if (
+            (mode is None or mode == "page")
+            and type(fd) is str
+            and type(page) is int
+            and (count is None or (type(count) is int and count == 1))
+            and not (read_all or wait)
+            and type(wait) is float
+            and (tracing.tracer is None or not tracing.is_in_span())  # only operations are traced
+        ):
             known = self.handle.cached_page(fd, page)
             if known is not None:
                 fields = self.store._runner.read_field(known[0].pages, page)

@@ -241,8 +241,8 @@ def _slice(
         descriptor.lines,
         f"{chars + 1!s}-{last_char!s}" if text else "0-0",  # chars
         descriptor.chars,
-        bool(text and mid_line),  # continued
-        bool(text and text[-1] != "\n" and (not at_end or state == "open")),  # truncated
+        mid_line and text != "",  # continued
+        text != "" and text[-1] != "\n" and (not at_end or state == "open"),  # truncated
         state,
         eof,
         descriptor.exit_code,
