@@ -114,6 +114,12 @@ class Group:
         self._rows: dict[int, IndexRow] = {}
         self._count = 0
 
+    @property
+    def value(self) -> bytes:
+        """The field itself."""
+        sizes = b"" if self.bytes == [0] else _BYTES_ROW + b" ".join(b"%d" % each for each in self.bytes)
+        return self._value + sizes
+
     def _row(self, number: int) -> IndexRow:
         row = self._rows.get(number)
         if row is None:

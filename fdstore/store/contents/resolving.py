@@ -17,7 +17,7 @@ from fdstore.errors import (
     StoreLostData,
 )
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of
-from fdstore.store.contents.cold_pages import locate_bytes
+from fdstore.store.contents.cold_pages import locate_bytes, missing_group
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
@@ -232,11 +232,14 @@ def explain_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operat
 
 
 def group_with(info: ContentInfo, page: int) -> Operation[Group]:
-    """Return the index group that describes `page`; one round trip if it is not cached."""
+    """Return the index group that describes `page`; one round trip if it is not cached, two if it is with the
+    checksums of a cold content."""
     first = group_of(page)
     group = info.groups.get(first)
     if group is None:
         value, created = yield [("HGET", info.keys.index, first), info.proof]
-        info.check(created, complete=value is not None)
+        if value is None:
+            return (yield from missing_group(info, page, created))
+        info.check(created)
         group = info.learn(first, value)
     return group
