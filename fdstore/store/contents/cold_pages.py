@@ -168,17 +168,17 @@ def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]
 
 def missing_group(info: ContentInfo, page: int, created: bytes | None) -> Operation[Group]:
     """Return the index group of a page that Redis did not have; `created` is its reply to `info.proof`. One
-    round trip.
+    round trip if it is not cached.
 
     Raises `ContentGone`, `StoreLostData`, `ObjectStoreUnavailable`.
     """
     info.check(created)
     first = group_of(page)
     for _ in range(LOOKS):
-        place = yield from locate_pages(info, range(page, page + 1))
         group = info.groups.get(first)
         if group is not None:
             return group
+        place = yield from locate_pages(info, range(page, page + 1))
         if place is None:  # it came back
             value, created = yield [("HGET", info.keys.index, first), info.proof]
             info.check(created)

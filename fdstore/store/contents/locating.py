@@ -18,7 +18,6 @@ from fdstore.store.content_info import ContentGone, ContentInfo, Unit
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.contents.resolving import content_info, group_with, reads_content, resolve
 from fdstore.store.contents.returning import fetch_cold, read_missing
-from fdstore.store.objects.checksums import has_index
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.recent import Recent
 from fdstore.text.index import Group, TextPosition
@@ -126,9 +125,6 @@ def locate(handle: ProcessHandle, fd: str, part: AnyPart) -> Operation[tuple[Con
             known, _ = yield from resolve(handle, fd, unit=unit, first=first, last=part.last)
             known.require_text()
             found = _groups(known, unit, first, part)
-            if found is None and has_index(known.descriptor):  # it may be cold
-                yield from group_with(known, 1)
-                found = _groups(known, unit, first, part)
     assert known is not None
     clamped = clamp(fd, part, total_of(known.descriptor, part.mode))
     if found is None:

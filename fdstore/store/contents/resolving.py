@@ -46,8 +46,8 @@ def resolve(
     """Resolve `fd` in Redis, ignoring the cache. Return the content and the text of `page`. With `unit`, also
     fetch the index groups that hold the LFs or characters `first` and `last`; with "bytes", find the pages
     that hold these bytes of a text (counted from 0), and return "FIRST-PAGE BYTES-BEFORE-IT LAST-PAGE" in
-    place of a page's text. One round trip; two more for the reader that finds an expired writer and breaks
-    its stream.
+    place of a page's text. One round trip; one more for the index of a cold content, if it is with the
+    checksums, and two more for the reader that finds an expired writer and breaks its stream.
 
     Most contents are read by the process that created them. So the page is requested from this process's
     own keys, in the batch of the script, which then only confirms the guess: text that passes through Lua
@@ -115,6 +115,8 @@ def resolve(
             for i in range(0, len(groups), 2):
                 if groups[i + 1] is not None:
                     info.learn(int(groups[i]), groups[i + 1])
+                elif unit and "index" not in fields:
+                    yield from missing_group(info, int(groups[i]), info.created)
             if "index" in fields:  # short, without a key of its own; `info` keeps it
                 info.learn(1, fields["index"].encode())
         if unit == "bytes" and page_text and fields.get("tier"):

@@ -18,6 +18,7 @@ from fdstore.store.cold.moving import Moved, load_content
 from fdstore.store.contents.returning import _note_read
 from fdstore.store.keys import TreeKeys
 from fdstore.wire.slots import units_of
+from tests.cold_contents import READERS, Known, long_text
 
 MoveOut = Callable[[], Moved]
 
@@ -157,6 +158,18 @@ def test_what_comes_back_is_stored_as_it_was(
         fresh.read("fd:1", start=pages)
 
     assert stored() == before
+
+
+@pytest.mark.parametrize("lines", [20, 2000, 40_000])
+@pytest.mark.parametrize("how", READERS)
+def test_a_client_that_knows_nothing_of_a_cold_text_reads_it(
+    proc: Process, move_out: MoveOut, redis_url: str, tmp_path: Path, how: str, lines: int
+) -> None:
+    known = Known(long_text(lines))
+    proc.create(known.text)
+    move_out()
+
+    READERS[how](known, fdstore.connect(redis_url).process("triage"), "fd:1", tmp_path)
 
 
 @pytest.mark.parametrize("kind", [texts.LOGS, texts.CJK, texts.MIXED, "bytes"])
