@@ -28,6 +28,7 @@ class ColdModel(StoreModel):
     def use_cold(self) -> None:
         cold_contents.use_cold(self.store, f"file://{self.cold}")
 
+    @precondition(StoreModel.has_descriptors)
     @rule()
     def turn_cold(self) -> None:
         type(self).moved += cold_contents.turn_cold(self.store)

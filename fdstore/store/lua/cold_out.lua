@@ -16,10 +16,14 @@ end
 if redis.call('EXISTS', tree) == 0 then
   return changed('its tree is gone')
 end
-local created, state, tier, bytes, count, kind =
-  unpack(redis.call('HMGET', content, 'created_at', 'state', 'tier', 'bytes', 'pages', 'kind'))
+local created, state, tier, bytes, count, kind, found =
+  unpack(redis.call('HMGET', content, 'created_at', 'state', 'tier', 'bytes', 'pages', 'kind', 'where'))
 if created ~= created_at then
   return changed('it is gone')
+end
+if tier == 'cold' and found == where then -- the reply was lost
+  redis.call('UNLINK', staged_sums)
+  return { 'ok', '1' }
 end
 if state ~= 'sealed' or tier or bytes ~= size_bytes or count ~= page_count
   or redis.call('HLEN', pages) ~= field_count or redis.call('EXISTS', content .. ':lent') == 1 then
