@@ -24,10 +24,16 @@ class ColdModel(StoreModel):
         super().__init__()
         self.cold = Path(tempfile.mkdtemp(dir=self.folder))  # an example may end before the rule below
 
-    @initialize()
-    def use_cold(self) -> None:
+    @initialize(text=texts, size=st.sampled_from([7, 100, 4000]))
+    def begin_with_a_cold_content(self, text: str, size: int) -> None:
         cold_contents.use_cold(self.store, f"file://{self.cold}")
+        [proc] = self.clients["t"]
+        made = proc.create(text, page_size=size)
+        self.tables["t"][made.fd] = (text, size)
+        self.next_fd["t"] += 1
+        self.turn_cold()
 
+    @precondition(StoreModel.has_descriptors)
     @rule()
     def turn_cold(self) -> None:
         type(self).moved += cold_contents.turn_cold(self.store)

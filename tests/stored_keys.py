@@ -202,6 +202,9 @@ def _check_content(execute: Execute, record: str) -> int:
         assert re.fullmatch(r".+-\d+-[0-9a-f]{16}", said["where"])
         assert "tail" not in said
         assert execute("EXISTS", f"{record}:pages") == 0
+        # the index of at most 256 pages is with the checksums
+        groups = -(-int(said["pages"]) // 256) if said.get("kind") != "bytes" else 0
+        assert execute("HLEN", f"{record}:index") == (groups if groups > 1 else 0)
         assert execute("EXISTS", f"{record}:sums") == 1
         assert execute("PTTL", f"{record}:sums") == -1
         return int(said["bytes"])

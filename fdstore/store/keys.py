@@ -56,7 +56,9 @@
     {triage}:triage:fd:3:pages           hash    page number -> text; the rest of a   last release
                                                  large page in `3+` (`page_fields`)
     {triage}:triage:fd:3:index           hash    first page of a group -> counts; if  last release
-                                                 short, in the metadata (`index`)
+                                                 short, in the metadata (`index`);
+                                                 of a cold text of up to 256 pages,
+                                                 in `sums` (`checksums`)
     {triage}:triage:fd:3:holders         set     processes that hold it; none if its  last release
                                                  producer alone holds what it stored
     {triage}:triage:fd:3:lent            hash    pages during a large append          append
@@ -399,7 +401,7 @@ class ContentKeys(msgspec.Struct, frozen=True):
 
     @property
     def sums(self) -> str:
-        """Checksums of the pages of a cold content, see `cold.checksums`."""
+        """Checksums of the pages of a cold content, and its index if it is short, see `objects.checksums`."""
         return f"{self.record}:sums"
 
     @property

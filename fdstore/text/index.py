@@ -115,6 +115,12 @@ class Group:
         self._end: TextPosition | None = None
         self._before: tuple[list[int], list[int]] | None = None
 
+    @property
+    def value(self) -> bytes:
+        """The field itself."""
+        sizes = b"" if self.bytes == [0] else _BYTES_ROW + b" ".join(b"%d" % each for each in self.bytes)
+        return self._value + sizes
+
     def _row(self, number: int) -> IndexRow:
         row = self._rows.get(number)
         if row is None:

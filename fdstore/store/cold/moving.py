@@ -2,7 +2,7 @@
 
     1. list the object for deletion, in case this process dies
     2. upload the text; read it back and compare size and digest
-    3. stage the checksums of its pages
+    3. stage the checksums of its pages, with its index if that is short
     4. one script: the record names the object, the pages go, the object is off the list
 
 A death in between leaves the content as it was, and an object on the list. When a content was last read is
@@ -35,7 +35,7 @@ from fdstore.store.contents.returning import bring_back
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
 from fdstore.store.objects import object_store
-from fdstore.store.objects.checksums import chars_of_a_page, encode_sum, more_bytes_of
+from fdstore.store.objects.checksums import decode_index, decode_sums, encode_sum, has_index, more_bytes_of
 from fdstore.store.objects.object_store import PUT_AT_ONCE_BYTES, ObjectMissing
 from fdstore.store.objects.records import new_where, path_of, store_id
 from fdstore.store.objects.settings import ENDED_TREE_AFTER_S, ColdSettings, read_settings
@@ -43,6 +43,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE, damage, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.telemetry.counts import count
+from fdstore.text.packed_index import pack_page
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
@@ -258,9 +259,9 @@ class Mover:
         self._touched[key] = time.monotonic()
 
     def _pieces(self, info: ContentInfo, sums: bytearray) -> Iterator[bytes]:
-        """Yield the pages of a content, joined, and add their checksums to `sums`."""
+        """Yield the pages of a content, joined, and add their checksums to `sums`, then its index."""
         d = info.descriptor
-        more_bytes = more_bytes_of(d)
+        more_bytes, with_index, index = more_bytes_of(d), has_index(d), bytearray()
         for run in in_pieces(range(1, d.pages + 1), window_of(d)):
             numbers = range(run[0], run[-1] + 1)
             replies = self._store.run(_batch(request(info, numbers)))
@@ -268,10 +269,18 @@ class Mover:
             if pages is None:
                 raise _Changed
             for number, data in zip(numbers, pages, strict=True):
-                sums += encode_sum(data, self._more(info, number, data), more_bytes)
+                more = self._more(info, number, data)
+                sums += encode_sum(data, more, more_bytes)
+                if with_index:
+                    index += pack_page(data, len(data) - more, d.page_size)
             yield b"".join(pages)
-        if len(sums) != d.pages * chars_of_a_page(d):
-            raise StoreLostData(info.keys.pages, f"it has other pages than the {d.pages} that it says")
+        if with_index:
+            try:
+                decode_index(bytes(index), d, [more for _, more in decode_sums(bytes(sums), d)])
+            except ValueError as error:
+                said = f"it has other pages than its record says: {error}"
+                raise StoreLostData(info.keys.pages, said) from error
+            sums += index
 
     def _more(self, info: ContentInfo, number: int, data: bytes) -> int:
         """Return how many bytes more than characters a page has. Raises `StoreLostData` if it is not what its

@@ -62,8 +62,10 @@ def list_upload(tree: TreeKeys, where: str, lost_after_s: float) -> Operation[No
 
 
 def give_up_upload(tree: TreeKeys, where: str) -> Operation[None]:
-    """Have an object deleted whose content did not become cold. One round trip."""
-    yield [("ZADD", tree.unneeded, "XX", 0, where)]
+    """Have an object deleted whose content did not become cold, even if it was taken off as lost before its
+    upload was complete. Two round trips."""
+    yield [("ZADD", tree.unneeded, 0, where)]
+    yield [("SADD", tree.cold_trees, tree.tree)]
 
 
 def trees_with_objects(prefix: str) -> Operation[list[TreeKeys]]:

@@ -3,7 +3,7 @@
 Readers ask Redis for pages, as ever. Only where pages are missing this looks at the record of the content: if
 it is cold, its index says which bytes of its object the pages are, and one range request fetches them. Each
 page must have the checksum that was stored when it moved; so an object that was cut, replaced or damaged is
-`StoreLostData`, never another text.
+`StoreLostData`, never another text. The index of a short text is there too, with the checksums.
 
 A content may move at any moment: each look takes the record, the checksums and the index in one round trip,
 and an object that is gone is looked up again.
@@ -20,7 +20,14 @@ from fdstore.errors import ObjectStoreUnavailable, StoreLostData
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.objects import object_store
-from fdstore.store.objects.checksums import chars_of_a_page, decode_sum, digest_of_page
+from fdstore.store.objects.checksums import (
+    bytes_of_a_page,
+    decode_index,
+    decode_sums,
+    digest_of_page,
+    has_index,
+    most_bytes_of,
+)
 from fdstore.store.objects.object_store import ObjectMissing
 from fdstore.store.objects.records import COLD, content_of, path_of, tree_of
 from fdstore.store.objects.settings import parse_url
@@ -111,59 +118,88 @@ def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]
     Raises `ContentGone`, `StoreLostData`, `ObjectStoreUnavailable` (no place is set).
     """
     d, keys, tree = info.descriptor, info.keys, tree_of(info.keys)
-    is_text, width = d.kind == "text", chars_of_a_page(d)
+    is_text, width = d.kind == "text", bytes_of_a_page(d)
     has_more = is_text and d.chars != d.bytes
     first = row_of(pages[0]) if has_more else pages[0]
     known = _known_groups(info, range(first, pages[-1] + 1)) if is_text else {}
     missing = [each for each, group in known.items() if group is None]
+    with_index = bool(missing) and has_index(d)
+    entries_of = range(1, d.pages + 1) if with_index else range(first, pages[-1] + 1)
+    begin, end = (entries_of[0] - 1) * width, entries_of[-1] * width
     batch: Batch = [
-        ("HMGET", keys.record, "created_at", "tier", "where", "index"),
-        ("GETRANGE", keys.sums, (first - 1) * width, pages[-1] * width - 1),
+        ("HMGET", keys.record, "created_at", "tier", "where"),
+        ("GETRANGE", keys.sums, begin, (most_bytes_of(d) if with_index else end) - 1),
     ]
-    if missing:
+    if missing and not with_index:
         batch.append(("HMGET", keys.index, *missing))
-    [setting], ((created, tier, where, short), sums, *more) = yield Alongside(
+    [setting], ((created, tier, where), sums, *values) = yield Alongside(
         [("HMGET", tree.ceilings, "cold")], batch
     )
     info.check(created)
     if not tier and not where:
         return None
     path = _path(info, tier, where)
-    if len(sums) != width * (pages[-1] + 1 - first):
+    entries = decode_sums(sums[: end - begin], d)
+    if len(sums) < end - begin:
         raise StoreLostData(d.fd, f"the checksums of its object {path} are missing")
-    for name, value in zip(missing, more[0] if missing else [], strict=True):
-        value = value or (short if name == 1 else None)
+    if with_index:
+        try:
+            values = [[decode_index(sums[end:], d, [more for _, more in entries])]]
+        except ValueError as error:
+            said = f"the index with the checksums of its object {path} is damaged"
+            raise StoreLostData(d.fd, said) from error
+    for name, value in zip(missing, values[0] if missing else [], strict=True):
         info.check(created, complete=value is not None)
-        known[name] = info.learn(name, value or b"")
+        known[name] = info.learn(name, value)
     [url] = [None] if setting is None else setting  # None: that node of a Cluster is away
     if url is None:
         raise ObjectStoreUnavailable(
             "of this store", f"none is set, and {d.fd} is in one: fdstore limits set cold URL"
         )
-    try:
-        entries = [decode_sum(sums[at : at + width]) for at in range(0, len(sums), width)]
-    except ValueError as error:
-        raise StoreLostData(d.fd, f"the checksums of its object {path} are damaged") from error
     sizes = [
-        page_size(info, known, number, more_bytes) for number, (_, more_bytes) in enumerate(entries, first)
+        page_size(info, known, number, more) for number, (_, more) in zip(entries_of, entries, strict=True)
     ]
-    before = pages[0] - first
-    start = start_of(info, known, first) + sum(sizes[:before])
+    before = pages[0] - entries_of[0]
+    wanted = slice(before, before + len(pages))
+    start = start_of(info, known, entries_of[0]) + sum(sizes[:before])
     checked_url = parse_url("cold", show_bytes(url, 1000))
-    return ColdPages(checked_url, path, start, sizes[before:], [each for each, _ in entries[before:]])
+    return ColdPages(checked_url, path, start, sizes[wanted], [each for each, _ in entries[wanted]])
+
+
+def missing_group(info: ContentInfo, page: int, created: bytes | None) -> Operation[Group]:
+    """Return the index group of a page that Redis did not have; `created` is its reply to `info.proof`. One
+    round trip if it is not cached.
+
+    Raises `ContentGone`, `StoreLostData`, `ObjectStoreUnavailable`.
+    """
+    info.check(created)
+    first = group_of(page)
+    for _ in range(LOOKS):
+        group = info.groups.get(first)
+        if group is not None:
+            return group
+        place = yield from locate_pages(info, range(page, page + 1))
+        if place is None:  # it came back
+            value, created = yield [("HGET", info.keys.index, first), info.proof]
+            info.check(created)
+            if value is not None:
+                return info.learn(first, value)
+    info.check(created, complete=False)
+    raise AssertionError
 
 
 def locate_bytes(info: ContentInfo, first: int, last: int, located: bytes) -> Operation[bytes | None]:
     """Return which pages of a cold text hold these bytes, in the form of `resolve`, from the rows of the
     index that do. None if it is not cold any more."""
     begin, _, end = map(int, located.split())
-    head = range(begin, min(begin + ROW_PAGES - 1, info.descriptor.pages) + 1)
+    last_of_head = end if has_index(info.descriptor) else begin + ROW_PAGES - 1
+    head = range(begin, min(last_of_head, info.descriptor.pages) + 1)
     place = yield from locate_pages(info, head)
     if place is None:
         return None
     page, before = _page_of_byte(head, place, first)
     tail = range(row_of(end), end + 1)
-    if tail[0] != head[0]:
+    if tail[-1] > head[-1]:
         place = yield from locate_pages(info, tail)
         if place is None:
             return None

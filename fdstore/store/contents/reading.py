@@ -129,9 +129,8 @@ def read_page(handle: ProcessHandle, fd: str, number: int, limit: int | None = N
         raise PageOutOfRange(fd, number, info.descriptor.pages)
     if data is None:
         [data] = yield from read_missing(info, range(number, number + 1), created)
-        group = info.groups.get(first) or (yield from group_with(info, number))
-    info.check(created, complete=group is not None)
-    assert group is not None
+    info.check(created)
+    group = group or (yield from group_with(info, number))
     text = data.decode()
     if limit is not None and len(text) > limit:
         raise too_large(fd, len(text), limit)

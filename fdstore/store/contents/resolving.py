@@ -17,7 +17,7 @@ from fdstore.errors import (
     StoreLostData,
 )
 from fdstore.store.content_info import ContentGone, ContentInfo, Unit, descriptor_of
-from fdstore.store.contents.cold_pages import locate_bytes
+from fdstore.store.contents.cold_pages import locate_bytes, missing_group
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys
@@ -46,8 +46,8 @@ def resolve(
     """Resolve `fd` in Redis, ignoring the cache. Return the content and the text of `page`. With `unit`, also
     fetch the index groups that hold the LFs or characters `first` and `last`; with "bytes", find the pages
     that hold these bytes of a text (counted from 0), and return "FIRST-PAGE BYTES-BEFORE-IT LAST-PAGE" in
-    place of a page's text. One round trip; two more for the reader that finds an expired writer and breaks
-    its stream.
+    place of a page's text. One round trip; one more for the index of a cold content, if it is with the
+    checksums, and two more for the reader that finds an expired writer and breaks its stream.
 
     Most contents are read by the process that created them. So the page is requested from this process's
     own keys, in the batch of the script, which then only confirms the guess: text that passes through Lua
@@ -115,6 +115,8 @@ def resolve(
             for i in range(0, len(groups), 2):
                 if groups[i + 1] is not None:
                     info.learn(int(groups[i]), groups[i + 1])
+                elif unit and "index" not in fields:
+                    yield from missing_group(info, int(groups[i]), info.created)
             if "index" in fields:  # short, without a key of its own; `info` keeps it
                 info.learn(1, fields["index"].encode())
         if unit == "bytes" and page_text and fields.get("tier"):
@@ -232,11 +234,14 @@ def explain_if_gone(handle: ProcessHandle, fd: str, attempt: Callable[[], Operat
 
 
 def group_with(info: ContentInfo, page: int) -> Operation[Group]:
-    """Return the index group that describes `page`; one round trip if it is not cached."""
+    """Return the index group that describes `page`; one round trip if it is not cached, two if it is with the
+    checksums of a cold content."""
     first = group_of(page)
     group = info.groups.get(first)
     if group is None:
         value, created = yield [("HGET", info.keys.index, first), info.proof]
-        info.check(created, complete=value is not None)
+        if value is None:
+            return (yield from missing_group(info, page, created))
+        info.check(created)
         group = info.learn(first, value)
     return group

@@ -15,7 +15,9 @@ from fdstore.errors import FDStoreError, StoreLostData
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.cold_pages import read_pages
 from fdstore.store.contents.page_fields import MIN_SPLIT, rest_of, split
+from fdstore.store.contents.resolving import group_with
 from fdstore.store.keys import in_bounded_pieces
+from fdstore.store.objects.checksums import has_index
 from fdstore.store.objects.records import tree_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE
@@ -115,6 +117,7 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
                     ("EXPIRE", pages_key, STAGED_FOR_S),
                     ("EXEC",),
                 ]
+        index = (yield from group_with(info, 1)).value if has_index(d) else b""
         [reply] = yield [
             script("cold_back")(
                 tree=tree.record,
@@ -122,6 +125,7 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
                 staged_pages=pages_key,
                 created_at=info.created,
                 where=where,
+                first_group=index,
                 field_count=stored,
                 kept_s=OBJECT_KEPT_S,
             )

@@ -15,8 +15,10 @@ from fdstore.store.content_info import CONTENT, ContentGone, ContentInfo, descri
 from fdstore.store.contents.cold_pages import read_pages
 from fdstore.store.contents.locating import window_of
 from fdstore.store.contents.page_fields import fields_of, joined
+from fdstore.store.contents.resolving import group_with
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import ContentKeys, TreeKeys, content_keys, in_pieces, producer_of
+from fdstore.store.objects.checksums import has_index
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
@@ -111,7 +113,7 @@ def _look(
         found.append(_damage(keys, said, "read it: a read breaks it", harmless=True))
     page_fields, groups, _, lent = counts
     if layout.tier or layout.where:
-        found += yield from _cold_text(keys, content, d, layout, fields, page_fields, tell)
+        found += yield from _cold_text(keys, content, d, layout, fields, (page_fields, groups), tell)
         return found, d.bytes
     pages = page_fields - layout.split
     if lent:
@@ -122,7 +124,7 @@ def _look(
         found.append(_damage(keys, f"it has {pages} pages, and its totals say {d.pages}"))
         return found, d.bytes
     more = pages > d.pages
-    found += yield from _text(keys, d, layout, more=more, tell=tell)
+    found += yield from _text(keys, d, layout, more=more, tell=tell, short=layout.index)
     least = -(-d.pages // GROUP_PAGES) if d.kind == "text" and layout.index is None else 0
     if groups > least and not more:
         said = f"its index has {groups} fields, and its pages need {least}"
@@ -136,24 +138,28 @@ def _cold_text(
     d: Descriptor,
     layout: Any,
     fields: dict[str, str],
-    page_fields: int,
+    counts: tuple[int, int],
     tell: Callable[[int], None],
 ) -> Operation[list[Damage]]:
-    """Compare the object of a cold content with its checksums, its index and its totals."""
-    if page_fields:
-        said = "it is cold, and its pages are in Redis too: a torn log left them, or they were added since"
-        advice = f"they only take memory: fdstore redis-cli UNLINK '{keys.pages}'"
-        return [_damage(keys, said, advice, harmless=True)]
+    """Compare the object of a cold content with its checksums, its index and its totals. `counts` are how
+    many fields of pages and of the index are in Redis."""
+    with_index = has_index(d)
+    for key, count in zip((keys.pages, keys.index), (counts[0], with_index and counts[1]), strict=True):
+        if count:
+            said = f"it is cold, and {key} is in Redis too: a torn log left it, or it was added since"
+            advice = f"it only takes memory: fdstore redis-cli UNLINK '{key}'"
+            return [_damage(keys, said, advice, harmless=True)]
     info = ContentInfo(content, keys, d, fields["created_at"].encode(), is_split="split" in fields)
-    if layout.index is not None:
-        info.learn(1, layout.index.encode())
 
     def pages(numbers: list[int]) -> Operation[list[bytes | None]]:
         found = yield from read_pages(info, range(numbers[0], numbers[-1] + 1), info.created)
         return list(found)
 
     try:
-        return (yield from _text(keys, d, layout, more=False, tell=tell, pages=pages))
+        short = (yield from group_with(info, 1)).value.decode() if with_index else None
+        if short is not None and layout.index not in (None, short):
+            return [_damage(keys, "its index is not the one with its checksums", REREAD)]
+        return (yield from _text(keys, d, layout, more=False, tell=tell, short=short, pages=pages))
     except ContentGone:
         return []
     except StoreLostData as error:
@@ -196,9 +202,11 @@ def _text(
     *,
     more: bool,
     tell: Callable[[int], None],
+    short: str | None,
     pages: Callable[[list[int]], Operation[list[bytes | None]]] | None = None,
 ) -> Operation[list[Damage]]:
-    """Compare the pages with the index and the totals. `pages` fetches them, if they are not in Redis."""
+    """Compare the pages with the index and the totals. `short` is the index, if it has no key; `pages`
+    fetches the pages, if they are not in Redis."""
     tail = layout.tail
     writer = IndexWriter() if d.kind == "text" else ByteTotals()
     wrong: list[Damage] = []
@@ -235,9 +243,9 @@ def _text(
             writer.add([Page(data, len(text))])
         tell(writer.bytes)
         if not beyond:
-            wrong += yield from _index(keys, writer.full_groups(), None)
+            wrong += yield from _index(keys, writer.full_groups(), short)
     if not beyond:
-        wrong += yield from _index(keys, writer.fields(), layout.index)
+        wrong += yield from _index(keys, writer.fields(), short)
     for name, right in (("chars", writer.chars), ("bytes", writer.bytes), ("lines", writer.lines)):
         if getattr(d, name) != right:
             said = f"{name} is {getattr(d, name)}, and its pages have {right}"
@@ -260,7 +268,7 @@ def _before_tear(keys: ContentKeys, number: int, data: bytes, tail: int) -> Oper
 def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Operation[list[Damage]]:
     if not fields:
         return []
-    if short is not None:  # it is a field of the record
+    if short is not None:
         return [] if {"1": short} == fields else [_damage(keys, "its index does not match its pages", REREAD)]
     [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
     wrong = []

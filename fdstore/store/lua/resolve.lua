@@ -7,7 +7,8 @@
 --   expected         the content that the reader expects ('' for none): it fetches that directly, which is cheaper
 --                    than through a script, and only needs the confirmation
 --   unit             'newlines'|'chars': bisect the index for the first and last position in that unit; 'bytes': find
---                    the pages that hold these bytes of a text, counted from 0 (of a cold one, the rows of the index); '' with a page
+--                    the pages that hold these bytes of a text, counted from 0 (of a cold one, the rows of the index,
+--                    or all pages if its index is with its checksums); '' with a page
 -- ->    nothing: it is the expected content, and not open | not_found id known...
 --       | ok content metadata page-text|false {group name, group value, ...}; with 'bytes', in place of a page's
 --       text: 'first page, bytes before it, last page', or '' past the end; for an open content also the text of
@@ -155,10 +156,11 @@ if wanted > 0 and wanted <= pages then
 elseif unit == 'bytes' then
   text = ''
   if kind ~= 'bytes' and first_position < tonumber(size) then
-    local page, before = page_of_byte(first_position, 1)
-    local last_page = page_of_byte(math.min(last_position, size - 1), page)
-    if is_cold then
-      last_page = math.min(pages, last_page + ROW_PAGES - 1)
+    local page, before, last_page = 1, 0, pages
+    if not (is_cold and pages <= GROUP_PAGES) then -- else its index is with its checksums
+      page, before = page_of_byte(first_position, 1)
+      last_page = page_of_byte(math.min(last_position, size - 1), page)
+      last_page = is_cold and math.min(pages, last_page + ROW_PAGES - 1) or last_page
     end
     text = string.format('%d %.0f %d', page, before, last_page)
   end

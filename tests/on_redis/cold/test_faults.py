@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from fdstore.store.cold.moving import Moved, Mover, due_contents, move_due
 from fdstore.store.doctor.audit import check_tree
 from fdstore.store.keys import TreeKeys
 from fdstore.store.objects import object_store
+from fdstore.store.objects.checksums import bytes_of_a_page
 from fdstore.store.objects.settings import ColdSettings
+from fdstore.text.packed_index import pack_page
+from fdstore.text.paging import pages_of
 
 MoveOut = Callable[[], Moved]
 Objects = Callable[[], list[Path]]
@@ -100,15 +104,90 @@ def test_a_record_names_no_object_but_its_own(
     execute("HSET", key, "tier", "cold")
 
 
-def test_lost_checksums_are_lost_data(proc: Process, move_out: MoveOut, execute: Any) -> None:
+def test_lost_checksums_are_lost_data(proc: Process, move_out: MoveOut, execute: Any, redis_url: str) -> None:
     proc.create(TEXT)
     move_out()
-    sums = execute("GET", "fdstore:{triage}:triage:fd:1:sums")
-    execute("SET", "fdstore:{triage}:triage:fd:1:sums", sums[:-7])
+    key = "fdstore:{triage}:triage:fd:1:sums"
+    sums = execute("GET", key)
+    for left in (0, 1, len(sums) // 2, len(sums) - 1):
+        execute("SET", key, sums[:left])
+        fresh = fdstore.connect(redis_url).process("triage")
 
-    with pytest.raises(StoreLostData, match="checksums of its object"):
-        proc.read("fd:1", read_all=True)
-    execute("SET", "fdstore:{triage}:triage:fd:1:sums", sums)
+        for read in (
+            partial(fresh.read, "fd:1", start=2),
+            partial(fresh.read, "fd:1", mode="line", start=7, count=2),
+            partial(fresh.read, "fd:1", mode="char", start=7, count=2),
+            partial(fresh.read_bytes, "fd:1", 7, 2),
+            partial(fresh.search, "fd:1", "x"),
+        ):
+            with pytest.raises(StoreLostData, match="checksums of its object"):
+                read()
+    execute("SET", key, sums)
+    assert fresh.read("fd:1", read_all=True).text == TEXT
+
+
+def test_an_index_that_was_changed_beside_the_checksums_is_found(
+    proc: Process, move_out: MoveOut, execute: Any, redis_url: str
+) -> None:
+    """The totals of the text prove the sum of its lines, and `doctor` the lines of each page."""
+    d = proc.create(TEXT)
+    move_out()
+    key = "fdstore:{triage}:triage:fd:1:sums"
+    sums = execute("GET", key)
+    pages = [page.encode() for page in pages_of(TEXT, d.page_size)]
+    one_less, one_more = pages[0].replace(b"\n", b" ", 1), pages[1].replace(b" ", b"\n", 1)
+
+    def change(first: bytes, second: bytes) -> None:
+        said = [pack_page(data, len(data.decode()), d.page_size) for data in (first, second, *pages[2:])]
+        execute("SET", key, sums[: d.pages * bytes_of_a_page(d)] + b"".join(said))
+
+    change(pages[0], pages[1])
+    assert execute("GET", key) == sums
+
+    change(one_less, pages[1])
+    with pytest.raises(StoreLostData, match="index with the checksums"):
+        fdstore.connect(redis_url).process("triage").read("fd:1", mode="line", start=300)
+    [found] = proc.store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert "index with the checksums" in found.said
+
+    change(one_less, one_more)
+    [found] = proc.store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert "its index does not match its pages" in found.said
+
+    execute("SET", key, sums)
+    assert proc.store.run(check_tree(TreeKeys("fdstore", "triage"))) == []
+
+
+def test_a_text_with_other_totals_than_its_record_says_stays_in_redis(
+    proc: Process, move_out: MoveOut, execute: Any
+) -> None:
+    d = proc.create(TEXT)
+    execute("HSET", "fdstore:{triage}:triage:fd:1", "lines", d.lines + 1)
+
+    moved = move_due(proc.store)
+
+    assert moved.contents == 0
+    assert "it has other pages than its record says" in moved.problem
+    execute("HSET", "fdstore:{triage}:triage:fd:1", "lines", d.lines)
+    assert move_out().contents == 1
+
+
+def test_a_key_of_the_index_that_a_torn_log_left_only_takes_memory(
+    proc: Process, move_out: MoveOut, execute: Any
+) -> None:
+    proc.create(TEXT)
+    index = "fdstore:{triage}:triage:fd:1:index"
+    kept = execute("HGET", index, 1)
+    move_out()
+    execute("HSET", index, 1, kept)
+
+    [found] = proc.store.run(check_tree(TreeKeys("fdstore", "triage")))
+
+    assert found.harmless
+    assert index in found.said
+    assert index in found.advice
+    assert proc.read("fd:1", mode="line", start=300).text == "line 299 with ümlauts\n"
+    execute("UNLINK", index)
 
 
 def test_a_place_that_is_away_concerns_cold_contents_alone(

@@ -16,9 +16,12 @@ from fdstore.store.cold.comparing import find_garbage, list_garbage
 from fdstore.store.cold.moving import Moved, move_due
 from fdstore.store.cold.unneeded import AT_ONCE, count_due, delete_unneeded
 from fdstore.store.doctor.audit import check_tree
-from fdstore.store.keys import TreeKeys
+from fdstore.store.keys import TreeKeys, content_keys
 from fdstore.store.objects import object_store
 from fdstore.store.trees import ceilings, collect_trees
+from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import script
+from tests import cold_contents
 
 MoveOut = Callable[[], Moved]
 Objects = Callable[[], list[Path]]
@@ -261,3 +264,57 @@ def test_a_list_that_cannot_be_read_hides_no_other(
     [found] = cold_store.run(check_tree(TreeKeys("fdstore", "triage")))
     assert found.key == "fdstore:{triage}:cold:objects"
     execute("DEL", "fdstore:{triage}:cold:objects")
+
+
+def test_an_upload_that_counts_as_lost_before_it_is_complete_leaves_no_object(
+    proc: Process, objects: Objects, fields: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create(TEXT)
+    real, uploads = object_store.put, []
+
+    def late(url: str, path: str, data: bytes) -> None:
+        uploads.append(path)
+        if len(uploads) == 1:
+            cold_contents.tidy(proc.store)  # another sweeper, when it has lasted for hours
+        real(url, path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(object_store, "put", late)
+        move_due(proc.store)
+    move_due(proc.store)
+
+    assert len(uploads) == 2
+    assert [each.name for each in objects()] == [fields()["where"]]
+    assert proc.read("fd:1", read_all=True).text == TEXT
+
+
+def test_the_last_step_of_a_move_whose_reply_was_lost_finds_it_done(
+    proc: Process, move_out: MoveOut, fields: Any, execute: Any
+) -> None:
+    d = proc.create(TEXT)
+    move_out()
+    tree, before = TreeKeys("fdstore", "triage"), fields()
+
+    def again() -> Operation[Any]:
+        [reply] = yield [
+            script("cold_out")(
+                tree=tree.record,
+                content=content_keys(tree, "triage/1").record,
+                staged_sums=tree.staged_sums("again"),
+                created_at=before["created_at"],
+                where=before["where"],
+                size_bytes=d.bytes,
+                page_count=d.pages,
+                field_count=d.pages,
+                sums_length=9,
+                untouched_s=0,
+            )
+        ]
+        return reply
+
+    execute("SET", tree.staged_sums("again"), b"checksums")
+
+    assert proc.store.run(again()) == [b"ok", b"1"]
+    assert fields() == before
+    assert execute("EXISTS", tree.staged_sums("again")) == 0
+    assert proc.read("fd:1", read_all=True).text == TEXT

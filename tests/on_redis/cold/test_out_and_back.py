@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 import redis
 
+import fdstore
 import fdstore.aio
+from fdstore.bench import texts
 from fdstore.client import Process, Store
 from fdstore.store.cold.moving import Moved, load_content
 from fdstore.store.contents.returning import _note_read
 from fdstore.store.keys import TreeKeys
 from fdstore.wire.slots import units_of
+from tests.cold_contents import READERS, Known, long_text
 from tests.thorough import thorough
 
 MoveOut = Callable[[], Moved]
@@ -120,6 +123,67 @@ def test_a_sealed_stream_moves_out_like_a_content(proc: Process, move_out: MoveO
     assert fresh.read("fd:1", read_all=True).text == TEXTS["mixed"]
     assert fresh.stat("fd:1").state == "sealed"
     open_stream.end()
+
+
+@pytest.mark.parametrize("pages", [1, 9, 16, 17, 255, 256, 257, 600])
+@pytest.mark.parametrize("how", ["stored", "streamed"])
+def test_what_comes_back_is_stored_as_it_was(
+    proc: Process, move_out: MoveOut, execute: Any, redis_url: str, pages: int, how: str
+) -> None:
+    """The index of at most 256 pages goes with the checksums, and comes back from there."""
+    text = "".join(f"line {number:4} ü\n" for number in range(pages * 5))
+    if how == "stored":
+        proc.create(text, page_size=60)
+    else:
+        with proc.open_stream(page_size=60) as writer:
+            writer.write(text)
+    assert proc.stat("fd:1").pages == pages
+    record = "fdstore:{triage}:triage:fd:1"
+    keys = [record, f"{record}:pages", f"{record}:index"]
+
+    def stored() -> list[dict[bytes, bytes]]:
+        flat = [execute("HGETALL", key) for key in keys]
+        return [dict(zip(each[::2], each[1::2], strict=True)) for each in flat]
+
+    before = stored()
+    before[0].pop(b"tail", None)
+    move_out()
+    assert execute("EXISTS", keys[2]) == (pages > 256)
+    fresh = fdstore.connect(redis_url).process("triage")
+    assert (
+        fresh.read("fd:1", mode="line", start=pages * 4, count=1).text == text.splitlines(True)[pages * 4 - 1]
+    )
+    assert fresh.read("fd:1", mode="char", start=len(text) - 3, count=3).text == text[-4:-1]
+
+    for _ in range(3):
+        fresh.read("fd:1", start=pages)
+
+    assert stored() == before
+
+
+@pytest.mark.parametrize("lines", [20, 2000, 40_000])
+@pytest.mark.parametrize("how", READERS)
+def test_a_client_that_knows_nothing_of_a_cold_text_reads_it(
+    proc: Process, move_out: MoveOut, redis_url: str, tmp_path: Path, how: str, lines: int
+) -> None:
+    known = Known(long_text(lines))
+    proc.create(known.text)
+    move_out()
+
+    READERS[how](known, fdstore.connect(redis_url).process("triage"), "fd:1", tmp_path)
+
+
+@pytest.mark.parametrize("kind", [texts.LOGS, texts.CJK, texts.MIXED, "bytes"])
+@pytest.mark.parametrize("size", [128 * 1024, 256 * 1024, 512 * 1024, 1_000_000, 1_040_000])
+def test_a_cold_content_takes_six_thousandths_of_its_size(
+    proc: Process, move_out: MoveOut, execute: Any, kind: str, size: int
+) -> None:
+    """From `cold_min` on, by MEMORY USAGE of all its keys."""
+    d = proc.create(bytes(size) if kind == "bytes" else texts.of_kind(kind, size))
+    move_out()
+
+    keys = execute("KEYS", "fdstore:{triage}:triage:fd:1*")
+    assert sum(execute("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys) <= 0.006 * d.bytes
 
 
 def test_large_pages_in_two_fields_come_back_in_two(proc: Process, move_out: MoveOut, execute: Any) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fdstore.model.records import Descriptor
 from fdstore.store.objects.checksums import (
-    chars_of_a_page,
+    bytes_of_a_page,
     decode_sum,
     digest_of_page,
     encode_sum,
@@ -36,5 +36,5 @@ def test_the_page_with_most_bytes_has_an_entry(page_size: int, chars: int) -> No
 
     entry = encode_sum(b"page", most, more_bytes_of(d))
 
-    assert len(entry) == chars_of_a_page(d)
+    assert len(entry) == bytes_of_a_page(d)
     assert decode_sum(entry) == (digest_of_page(b"page"), most)
