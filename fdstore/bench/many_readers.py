@@ -40,7 +40,7 @@ ROUNDS = 5
 PAGE = 100
 
 
-class Pace(NamedTuple):
+class ReadersPace(NamedTuple):
     """How fast readers are together, and the processor time of each for a page, in seconds."""
 
     per_s: float
@@ -55,8 +55,8 @@ def rows(stage: BenchStage) -> Iterator[BenchRow]:
         proc.create(texts.of_kind(texts.LOGS, 10 * MB))
         for readers in READERS if program else (MANY,):
             clients = [*CLIENTS, "redis-py"] if readers == MANY else [*CLIENTS]
-            paces: dict[str, list[Pace]] = {client: [] for client in clients}
-            best: list[Pace] = []
+            paces: dict[str, list[ReadersPace]] = {client: [] for client in clients}
+            best: list[ReadersPace] = []
             for _ in range(rounds):
                 for client in clients:
                     paces[client].append(pace(stage, proc, client, readers, seconds))
@@ -73,21 +73,21 @@ def rows(stage: BenchStage) -> Iterator[BenchRow]:
                 yield share_of_rate(case, at_least(1.0), paces["fdstore"], paces["redis-py"])
 
 
-def share_of_rate(case: str, bar: Bar, ours: list[Pace], theirs: list[Pace]) -> BenchRow:
+def share_of_rate(case: str, bar: Bar, ours: list[ReadersPace], theirs: list[ReadersPace]) -> BenchRow:
     """Return the ratio of the rates, as the median of the rounds' ratios."""
     taken = Rounds([[pace.per_s for pace in ours], [pace.per_s for pace in theirs]])
     mine, other = (f"{median:.0f}/s" for median in taken.medians)
     return row(case, bar, taken.value(lambda a, b: a / b), mine, other)
 
 
-def share_of_cpu(case: str, bar: Bar, ours: list[Pace], theirs: list[Pace]) -> BenchRow:
+def share_of_cpu(case: str, bar: Bar, ours: list[ReadersPace], theirs: list[ReadersPace]) -> BenchRow:
     """Return the ratio of the processor times, as the median of the rounds' ratios."""
     taken = Rounds([[pace.cpu_s for pace in ours], [pace.cpu_s for pace in theirs]])
     mine, other = map(format_duration, taken.medians)
     return row(case, bar, taken.value(lambda a, b: a / b), mine, other)
 
 
-def pace(stage: BenchStage, proc: Process, client: str, count: int, seconds: float) -> Pace:
+def pace(stage: BenchStage, proc: Process, client: str, count: int, seconds: float) -> ReadersPace:
     """Return the pace of so many readers together. They start when all are connected."""
     arguments = client, stage.url, proc.id, seconds
     with ExitStack() as stack:
@@ -97,10 +97,10 @@ def pace(stage: BenchStage, proc: Process, client: str, count: int, seconds: flo
         for reader in readers:
             reader.say("go")
         told = [[float(word) for word in reader.hear().split()] for reader in readers]
-    return Pace(sum(rate for rate, _ in told), statistics.mean(cpu_s for _, cpu_s in told))
+    return ReadersPace(sum(rate for rate, _ in told), statistics.mean(cpu_s for _, cpu_s in told))
 
 
-def best_pace(stage: BenchStage, proc: Process, program: str, count: int, seconds: float) -> Pace:
+def best_pace(stage: BenchStage, proc: Process, program: str, count: int, seconds: float) -> ReadersPace:
     """Return the pace of redis-benchmark at the HGET of one page."""
     socket = stage.url.removeprefix("unix://")
     requests = int((30_000 if count == 1 else 60_000) * seconds)
@@ -112,4 +112,4 @@ def best_pace(stage: BenchStage, proc: Process, program: str, count: int, second
     after = os.times()
     cpu_s = after.children_user - before.children_user + after.children_system - before.children_system
     # the last line is "HGET ...","requests per second",...; the command itself may contain commas
-    return Pace(float(output.splitlines()[-1].rpartition("}")[2].split('","')[1]), cpu_s / requests)
+    return ReadersPace(float(output.splitlines()[-1].rpartition("}")[2].split('","')[1]), cpu_s / requests)

@@ -6,8 +6,6 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 SAME_ON_PURPOSE = {"FdstorePlugin", "FdstoreTools"}
@@ -23,7 +21,6 @@ def modules() -> list[Path]:
     ]
 
 
-@pytest.mark.thorough("it reads the whole source")
 def test_no_two_classes_share_a_name() -> None:
     homes = defaultdict(list)
     for path in modules():
