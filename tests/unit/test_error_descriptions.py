@@ -33,6 +33,10 @@ class Unreadable(ValueError):
     def __notes__(self) -> list[str]:
         raise RuntimeError("no notes")
 
+    @property  # Python 3.13 formats an exception whose notes cannot be read
+    def __suppress_context__(self) -> bool:
+        raise RuntimeError("no context")
+
 
 def test_an_exception_that_cannot_be_formatted_is_logged_by_its_description() -> None:
     try:
