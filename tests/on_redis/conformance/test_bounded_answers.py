@@ -24,6 +24,8 @@ ERROR_CHARS = 2 * FRAME_CHARS
 CONFIG = FDConfig(max_read_chars=MAX_READ_CHARS)
 LONG = "x" * 300_000
 MANY = 150
+HELD = "fd:2"
+"""The first descriptor of the crowded process: the number before it is that of a named text."""
 
 
 def long_name(number: int) -> str:
@@ -66,14 +68,14 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("read_fd", {LONG: 1}),
     ("search_fd", {"fd": "name:page", "pattern": "words"}),
     ("search_fd", {"fd": "fd:99999", "pattern": "words"}),
-    ("search_fd", {"fd": "fd:1", "pattern": LONG}),
-    ("search_fd", {"fd": "fd:1", "pattern": "(" * 10_000}),
-    ("search_fd", {"fd": "fd:1", "pattern": '"' * 1000}),
+    ("search_fd", {"fd": HELD, "pattern": LONG}),
+    ("search_fd", {"fd": HELD, "pattern": "(" * 10_000}),
+    ("search_fd", {"fd": HELD, "pattern": '"' * 1000}),
     ("write_fd", {"fd": "fd:99999", "data": "more"}),
     ("write_fd", {"fd": LONG, "data": LONG}),
     ("write_fd", {"data": LONG}),
     ("put_fd", {"text": "words " * 50_000}),
-    ("fd_to_file", {"fd": "fd:1", "file_path": LONG}),
+    ("fd_to_file", {"fd": HELD, "file_path": LONG}),
     ("fd_to_file", {"fd": "fd:99999", "file_path": "out.txt"}),
     ("close_fd", {"fd": "fd:99999"}),
     ("spawn", {"program_name": LONG, "query": "go"}),
@@ -103,7 +105,8 @@ def filled(name: str, text: str, fd: str) -> dict[str, Any]:
 
 def test_no_answer_is_longer_than_one_read(store: Store, toolbox: Toolbox) -> None:
     offered = [definition["name"] for definition in toolbox.definitions]
-    texts = (("fd:1", '"<&' * 300), ("fd:1", LONG), (LONG, LONG))
+    texts = ((HELD, '"<&' * 300), (HELD, LONG), (LONG, LONG))
+    assert HELD in store.run(toolbox.start("list_fds", {})).text
 
     of_every_tool = [(name, filled(name, text, fd)) for fd, text in texts for name in offered]
 
