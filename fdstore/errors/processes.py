@@ -120,7 +120,8 @@ class SpawnLimit(FDStoreError):
     def __str__(self) -> str:
         if self.limit in ("tree_token_budget", "tree_model_calls"):
             return f"this tree has used its {self.limit} of {self.allowed}; no new agent can begin"
-        return f"the limit {self.limit} of this tree is {self.allowed}; end processes or raise it"
+        advice = "end processes or raise it" if self.limit == "tree_live" else "raise it"
+        return f"the limit {self.limit} of this tree is {self.allowed}; {advice}"
 
 
 class QuotaExceeded(FDStoreError):

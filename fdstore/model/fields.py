@@ -34,6 +34,7 @@ class TreeLimit(msgspec.Struct, frozen=True):
     least    the least ceiling that an operator may set
     top      the ceiling if the operator sets none
     beyond   what happens there
+    budget   whether it is of all that a tree ever does: what is left of it is shown
     """
 
     of: str
@@ -44,6 +45,7 @@ class TreeLimit(msgspec.Struct, frozen=True):
     least: int = 0
     top: str = "none"
     beyond: str = "`quota_exceeded`"
+    budget: bool = False
 
     @property
     def description(self) -> str:

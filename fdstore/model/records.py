@@ -357,7 +357,9 @@ class TreeLimits(Record, frozen=True, kw_only=True):
     ] = 1 << 30
     tree_model_calls: Annotated[
         CountIfSet,
-        TreeLimit("answers of models in a tree, in all", "all_model_calls", example=1000, beyond=_SPENT),
+        TreeLimit(
+            "answers of models in a tree, in all", "all_model_calls", example=1000, beyond=_SPENT, budget=True
+        ),
     ] = msgspec.UNSET
     tree_token_budget: Annotated[
         CountIfSet,
@@ -368,6 +370,7 @@ class TreeLimits(Record, frozen=True, kw_only=True):
             "in and out",
             10_000_000,
             beyond=_SPENT,
+            budget=True,
         ),
     ] = msgspec.UNSET
     tree_model_calls_per_day: Annotated[

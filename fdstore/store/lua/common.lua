@@ -610,6 +610,14 @@ local function write_end(tree, id, state, now, why, exit_code, reason, answer_te
   end
 end
 
+-- Makes a process ready that waited, or that its worker has left. The sweep wakes it from `now` on.
+local function make_ready(tree, id, now)
+  local process = process_record(tree, id)
+  redis.call('HSET', process, 'state', 'ready', 'ready_at', now)
+  redis.call('HDEL', process, 'waiting_for', 'worker', 'lease_until', 'trouble')
+  redis.call('ZADD', tree .. ':leases', now, id)
+end
+
 -- Removes ended processes (a set of ids) from what an ancestor waits for. Returns whether that made it ready.
 local function stop_waiting(tree, ancestor, ended, now)
   local key = process_record(tree, ancestor)
@@ -632,9 +640,7 @@ local function stop_waiting(tree, ancestor, ended, now)
     redis.call('HSET', key, 'waiting_for', table.concat(left, ' '))
     return false
   end
-  redis.call('HSET', key, 'state', 'ready', 'ready_at', now)
-  redis.call('HDEL', key, 'waiting_for')
-  redis.call('ZADD', tree .. ':leases', now, ancestor)
+  make_ready(tree, ancestor, now)
   return true
 end
 

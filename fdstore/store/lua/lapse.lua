@@ -65,8 +65,7 @@ if lost or state == 'running' and returned and attempt == of_claim then
       return { 'ok', 'end', attempt, POISON }
     end
   end
-  redis.call('HSET', process, 'state', 'ready', 'ready_at', stamp(now))
-  redis.call('HDEL', process, 'worker', 'lease_until', 'trouble')
+  make_ready(tree, process_id, stamp(now))
   if why ~= '' then
     redis.call('HSET', process, 'trouble', why)
   end
@@ -79,8 +78,7 @@ if state == 'waiting' and due then
     redis.call('ZADD', tree .. ':leases', stamp(math.min(due, now + most)), process_id)
   else
     -- its wait has timed out
-    redis.call('HSET', process, 'state', 'ready', 'ready_at', stamp(now))
-    redis.call('HDEL', process, 'waiting_for')
+    make_ready(tree, process_id, stamp(now))
     state = 'ready'
   end
 end

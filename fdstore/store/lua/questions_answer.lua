@@ -30,9 +30,7 @@ end
 settle_question(tree, process_id, questions, number, stamped(record, milliseconds_now()))
 local wake = ''
 if state == 'waiting' and string.find(' ' .. (waiting or '') .. ' ', ' ' .. PERSON .. ' ', 1, true) then
-  redis.call('HSET', process, 'state', 'ready', 'ready_at', stamp(now))
-  redis.call('HDEL', process, 'waiting_for')
-  redis.call('ZADD', tree .. ':leases', stamp(now), process_id)
+  make_ready(tree, process_id, stamp(now))
   wake = 'wake'
 end
 redis.call('HSET', tree, 'used_at', stamp(now))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
-from fdstore.model.records import Record, TreeLimits, TreeRecord
+from fdstore.model.records import Record, TreeRecord
 from fdstore.store.tree_limits import LIMITS
 from fdstore.text.quantities import DAY_S, moment
 
@@ -39,9 +39,8 @@ def limits_of_tree(tree: TreeRecord) -> list[LimitStatus]:
 
 
 def budgets_of_tree(tree: TreeRecord) -> list[LimitStatus]:
-    """Return the budgets that a tree has, of tokens and of model calls in all: limits without a default."""
-    budgets = [name for name in LIMITS if getattr(TreeLimits(), name) is UNSET]
-    return [each for each in limits_of_tree(tree) if each.name in budgets and each.value is not None]
+    """Return the budgets that a tree has, of tokens and of model calls in all."""
+    return [each for each in limits_of_tree(tree) if LIMITS[each.name].budget and each.value is not None]
 
 
 def value_or_none(limit: int | UnsetType | None) -> int | None:
