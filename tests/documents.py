@@ -7,10 +7,15 @@ A fenced block is, by its language:
     python, toml  with a first line `# file: NAME`: written to that file
     others        only shown. `text` directly below a block that runs is what it prints, where `...` matches
                   any text
+
+With `WRITE_OUTPUTS=1` in the environment, the tests that run them write into the document what a block prints
+now, and fail nevertheless: read the difference before you commit it.
 """
 
 from __future__ import annotations
 
+import difflib
+import doctest
 import os
 import re
 import sys
@@ -52,6 +57,34 @@ def blocks_of(document: str) -> list[Block]:
         Block(found[2], found[3], document.count("\n", 0, found.start(3)) + 1, found[5])
         for found in _FENCE.finditer(document)
     ]
+
+
+def check_output(document: Path, shown: str, printed: str) -> None:
+    """Check that a block of a document printed what is shown below it."""
+    checker = doctest.OutputChecker()
+    if checker.check_output(shown, printed, doctest.ELLIPSIS):
+        return
+    if os.environ.get("WRITE_OUTPUTS"):
+        text = document.read_text("utf-8")
+        document.write_text(
+            text.replace(f"```text\n{shown}```", f"```text\n{output_now(shown, printed)}```"), "utf-8"
+        )
+    raise AssertionError(checker.output_difference(doctest.Example("", shown), printed, doctest.ELLIPSIS))
+
+
+def output_now(shown: str, printed: str) -> str:
+    r"""Return what a document is to show of this output; where it leaves out parts, it goes on to do so.
+
+    >>> output_now("<a n='1'>\n...\n</a>\n", "<a n='1' m='2'>\none\ntwo\n</a>\n")
+    "<a n='1' m='2'>\n...\n</a>\n"
+    """
+    if "..." not in shown:
+        return printed
+    lines = printed.splitlines(keepends=True)
+    return "".join(
+        line if "..." in line else next(iter(difflib.get_close_matches(line, lines, 1)), line)
+        for line in shown.splitlines(keepends=True)
+    )
 
 
 def write_files(folder: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from fdstore.cli import VERBS
 from fdstore.tools.catalogue import BUILT_IN
-from tests.documents import blocks_of, write_files
+from tests.documents import blocks_of, check_output, write_files
 from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
@@ -70,6 +70,7 @@ def test_the_door_of_your_own_loop_prints_what_it_shows(environ, tmp_path):
 
     printed = run([sys.executable, "-W", "error", "-c", python.text], tmp_path, environ)
 
+    check_output(ROOT / "README.md", python.prints or "", printed)
     assert printed == python.prints
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import re
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 
 from tests.children import Child
 from tests.docs.conftest import Reader
-from tests.documents import Block, blocks_of
+from tests.documents import Block, blocks_of, check_output
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -102,7 +101,7 @@ class Page:
         elif block.runs:
             printed = self._run_python(block) if block.language == "python" else self._run_sh(block)
             if block.prints is not None:
-                self._check_output(block.prints, printed)
+                check_output(DOCS / self.name, block.prints, printed)
 
     def _run_sh(self, block: Block) -> str:
         done = self.reader.run(block.text)
@@ -123,13 +122,6 @@ class Page:
         printed, error = json.loads(self._python.stdout.readline())
         assert error is None, f"{block.text}\n{error}"
         return printed
-
-    def _check_output(self, shown: str, printed: str) -> None:
-        example = doctest.Example("", shown)
-        checker = doctest.OutputChecker()
-        assert checker.check_output(shown, printed, doctest.ELLIPSIS), checker.output_difference(
-            example, printed, doctest.ELLIPSIS
-        )
 
     def close(self) -> None:
         """End the session of Python, which waits for its next block."""
