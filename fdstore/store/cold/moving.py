@@ -43,6 +43,7 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE, damage, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.telemetry.counts import count
+from fdstore.text.index import group_of
 from fdstore.text.packed_index import pack_page
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
@@ -288,7 +289,8 @@ class Mover:
         d, is_text = info.descriptor, info.descriptor.kind == "text"
         if is_text:
             try:
-                group = self._store.run(group_with(info, number))
+                # nearly always it is cached, and an operation costs as much as the rest
+                group = info.groups.get(group_of(number)) or self._store.run(group_with(info, number))
                 chars = group.after(number).chars - group.before(number).chars
             except UNREADABLE as error:
                 raise damage(info.keys.index, error) from error

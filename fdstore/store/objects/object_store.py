@@ -322,7 +322,10 @@ def digest_of(url: str, path: str) -> tuple[int, str]:
         return size, found
     place, digest, size = _open(url), new_digest(), 0
     with _guarded(url):
-        for piece in _library().get(place, path).stream(min_chunk_size=1 << 20):
+        found = _library().get(place, path)
+        # a stream of a file costs many small reads
+        whole = found.meta["size"] <= PUT_AT_ONCE_BYTES
+        for piece in (found.bytes(),) if whole else found.stream(min_chunk_size=1 << 20):
             digest.update(piece)
             size += len(piece)
     return size, digest.hexdigest()
