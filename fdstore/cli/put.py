@@ -26,6 +26,8 @@ from fdstore.cli.names import KEY
 from fdstore.cli.put_file import Errors, PutOptions, explain_options, put_member, report_bytes, source_of
 from fdstore.cli.session import CliSession, as_usage_errors, verb
 from fdstore.errors import REFUSALS, FDStoreError, InvalidArgument, NotEncoded, PathRefused, TargetMissing
+from fdstore.text.byte_pages import DEFAULT_BYTE_PAGE_SIZE
+from fdstore.text.paging import DEFAULT_PAGE_SIZE
 
 if TYPE_CHECKING:
     from fdstore.client import Process
@@ -63,7 +65,7 @@ FILE_ERRORS = (InvalidArgument, PathRefused, TargetMissing)
     *("--page-size", "page_size"),
     type=click.IntRange(1),
     metavar="N",
-    help="Characters per page; of bytes, bytes. [default: 4000; 65536]",
+    help=f"Characters per page; of bytes, bytes. [default: {DEFAULT_PAGE_SIZE}; {DEFAULT_BYTE_PAGE_SIZE}]",
 )
 @click.option("--source", metavar="TEXT", help="Name of the source. [default: the file's name, or stdin]")
 @click.option("--stream", is_flag=True, help="Store as it arrives; others can read it meanwhile.")
