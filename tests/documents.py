@@ -73,11 +73,7 @@ def check_output(document: Path, shown: str, printed: str) -> None:
 
 
 def output_now(shown: str, printed: str) -> str:
-    r"""Return what a document is to show of this output; where it leaves out parts, it goes on to do so.
-
-    >>> output_now("<a n='1'>\n...\n</a>\n", "<a n='1' m='2'>\none\ntwo\n</a>\n")
-    "<a n='1' m='2'>\n...\n</a>\n"
-    """
+    """Return what a document is to show of this output; where it leaves out parts, it goes on to do so."""
     if "..." not in shown:
         return printed
     lines = printed.splitlines(keepends=True)

@@ -74,6 +74,30 @@ def test_the_door_of_your_own_loop_prints_what_it_shows(environ, tmp_path):
     assert printed == python.prints
 
 
+@pytest.mark.parametrize(
+    ("shown", "now"),
+    [
+        ("<a n='1'>\none\n</a>\n", "<a n='1' m='2'>\none\ntwo\n</a>\n"),
+        ("<a n='1'>\n...\n</a>\n", "<a n='1' m='2'>\n...\n</a>\n"),
+    ],
+)
+def test_what_a_block_prints_now_is_written_on_demand(monkeypatch, tmp_path, shown, now):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n\n```text\n{shown}```\n\nafter\n")
+    printed = "<a n='1' m='2'>\none\ntwo\n</a>\n"
+
+    monkeypatch.delenv("WRITE_OUTPUTS", raising=False)
+    with pytest.raises(AssertionError):
+        check_output(page, shown, printed)
+    assert shown in page.read_text()
+    monkeypatch.setenv("WRITE_OUTPUTS", "1")
+    with pytest.raises(AssertionError):
+        check_output(page, shown, printed)
+
+    assert page.read_text() == f"before\n\n```text\n{now}```\n\nafter\n"
+    check_output(page, now, printed)
+
+
 @pytest.mark.thorough("many new interpreters, one after the other")
 def test_the_door_of_agents_on_workers_runs_from_the_checkout(environ, tmp_path):
     [lines] = [text for text in blocks("sh") if text.startswith("cd examples/")]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from fdstore import errors
-from fdstore.errors import FDStoreError, MissingExtra, NotFound, quoted
+from fdstore.errors import FDStoreError, MissingExtra, NotFound, SpawnLimit, quoted
+from fdstore.store.tree_limits import LIMITS
 
 CONTRACT_TYPES = {
     *("not_found", "invalid_page", "invalid_range", "invalid_argument", "too_large", "file_exists"),
@@ -123,6 +124,13 @@ def test_every_class_is_documented(kind: type[FDStoreError]) -> None:
 )
 def test_a_message_never_contains_a_whole_argument(error: FDStoreError) -> None:
     assert len(str(error)) < 500
+
+
+@pytest.mark.parametrize("limit", [name for name in LIMITS if name.startswith("tree_")])
+def test_a_limit_advises_to_end_processes_only_where_that_makes_room(limit: str) -> None:
+    said = str(SpawnLimit(limit, 8))
+
+    assert ("end processes" in said) == (limit == "tree_live"), said
 
 
 def test_a_message_lists_existing_ids_up_to_a_limit() -> None:
