@@ -28,6 +28,7 @@ from fdstore.text.growth import ended_at
 from fdstore.text.index import Group, group_of
 from fdstore.text.json_pointer import CharSpan
 from fdstore.text.media_types import BYTES_TYPE
+from fdstore.text.packed_index import is_packed, unpack_field
 from fdstore.wire.operation import Command, NumberedFields
 
 MAX_GROUPS = 256
@@ -114,9 +115,15 @@ class ContentInfo:
 
     def learn(self, first: int, value: bytes) -> Group:
         """Decode and cache a field of the index. Return the group."""
+        return self.groups.put(first, self.group_of(first, value))
+
+    def group_of(self, first: int, value: bytes) -> Group:
+        """Decode a field of the index, which is packed while the content is cold. Raises `ValueError`."""
+        if is_packed(value):
+            value = unpack_field(value, self.descriptor.page_size)
         if self.is_torn and self.last_page is not None and first == group_of(self.descriptor.pages):
             value = ended_at(value, self.descriptor.pages, self.descriptor.bytes, self.last_page)
-        return self.groups.put(first, Group(first, value))
+        return Group(first, value)
 
     def group_at(self, unit: Unit, position: int) -> Group | None:
         """Return the cached group that holds this LF or character, or None if it is not cached. Position 0

@@ -32,7 +32,9 @@
     {triage}:questions                   zset    triage.1/7 -> when asked: those for a     answer; its end
                                                  person that are open (`people`)
     {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
-    {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
+    {triage}:staging:OP:pages, :index    hash    a content being stored, or coming    commit; expires (15 min)
+                                                 back; the index of one that
+                                                 becomes cold
     {triage}:staging:OP:sums             string  checksums of one that becomes cold   commit; expires (15 min)
     {triage}:cold:objects                zset    objects to delete -> from when       the sweep
     {triage}:cold:wanted                 set     cold contents to bring back          the sweep; expires (1 h)
@@ -57,8 +59,9 @@
                                                  large page in `3+` (`page_fields`)
     {triage}:triage:fd:3:index           hash    first page of a group -> counts; if  last release
                                                  short, in the metadata (`index`);
-                                                 of a cold text of up to 256 pages,
-                                                 in `sums` (`checksums`)
+                                                 of a cold text packed
+                                                 (`packed_index`), up to 256 pages in
+                                                 `sums` (`checksums`)
     {triage}:triage:fd:3:holders         set     processes that hold it; none if its  last release
                                                  producer alone holds what it stored
     {triage}:triage:fd:3:lent            hash    pages during a large append          append

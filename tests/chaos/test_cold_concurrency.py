@@ -20,7 +20,7 @@ from tests.cold_contents import READERS, Known, long_text
 from tests.waiting import concurrently
 
 ROUNDS = 25
-TEXTS = [Known(long_text(150 * n, f"text{n}"), [500, 4000, 1000][n % 3]) for n in range(1, 7)]
+TEXTS = [Known(long_text(150 * n, f"text{n}"), [40, 4000, 1000][n % 3]) for n in range(1, 7)]
 
 
 def read_all_ways(store: Store, name: str, rng: random.Random, folder: Path) -> None:

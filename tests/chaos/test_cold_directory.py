@@ -14,7 +14,7 @@ from tests.chaos.faulty_directory import FaultyDirectory, own_disk
 from tests.cold_contents import Known, long_text
 from tests.thorough import thorough
 
-TEXTS = [Known(long_text(700), 1000), Known(long_text(900, "other"))]
+TEXTS = [Known(long_text(700), 70), Known(long_text(900, "other"))]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
 TEXTS = {
-    "fd:1": Known(long_text(400), 1000),
+    "fd:1": Known(long_text(400), 40),
     "fd:2": Known(long_text(300, "other"), 4000),
     "fd:3": Known("no end of a line " * 900, 1000),
 }

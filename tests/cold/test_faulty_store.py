@@ -22,7 +22,7 @@ from tests.chaos.object_store_proxy import Fault, ObjectStoreProxy
 from tests.cold_contents import READERS, Known, long_text
 from tests.waiting import wait_until
 
-TEXTS = [Known(long_text(1000), 1000), Known(long_text(700, "other"), 4000)]
+TEXTS = [Known(long_text(1000), 100), Known(long_text(700, "other"), 4000)]
 OLD = long_text(1000, "LINE").encode()
 
 LIES: dict[str, Fault] = {

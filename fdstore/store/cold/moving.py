@@ -2,7 +2,7 @@
 
     1. list the object for deletion, in case this process dies
     2. upload the text; read it back and compare size and digest
-    3. stage the checksums of its pages, with its index if that is short
+    3. stage the checksums of its pages, with its index if that is short, else its packed index
     4. one script: the record names the object, the pages go, the object is off the list
 
 A death in between leaves the content as it was, and an object on the list. When a content was last read is
@@ -31,9 +31,15 @@ from fdstore.store.cold.unneeded import Runs, delete_unneeded, give_up_upload, l
 from fdstore.store.content_info import CONTENT, ContentInfo, descriptor_of
 from fdstore.store.contents.locating import pages_in, request, window_of
 from fdstore.store.contents.resolving import group_with
-from fdstore.store.contents.returning import bring_back
+from fdstore.store.contents.returning import (
+    SEND_BYTES,
+    SEND_FIELDS,
+    STAGED_FOR_S,
+    bring_back,
+    stage,
+)
 from fdstore.store.hashes import pairs
-from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
+from fdstore.store.keys import TreeKeys, content_keys, in_bounded_pieces, in_pieces, is_content
 from fdstore.store.objects import object_store
 from fdstore.store.objects.checksums import decode_index, decode_sums, encode_sum, has_index, more_bytes_of
 from fdstore.store.objects.object_store import PUT_AT_ONCE_BYTES, ObjectMissing
@@ -44,14 +50,12 @@ from fdstore.store.record_format import UNREADABLE, damage, replies_or_damage, s
 from fdstore.store.tree_facts import tree_names
 from fdstore.telemetry.counts import count
 from fdstore.text.index import group_of
-from fdstore.text.packed_index import pack_page
-from fdstore.wire.operation import Operation, new_op
+from fdstore.text.packed_index import pack_field, pack_page, unpack_field
+from fdstore.wire.operation import Operation, Value, new_op
 from fdstore.wire.scripts import script, text
 
 LOST_UPLOAD_S = 3600.0
 """After so long, and four times what it should take, an upload counts as lost."""
-
-STAGED_FOR_S = 900
 
 BACKED_AT_ONCE = 100
 """Contents of a tree that are brought back in one turn."""
@@ -82,6 +86,15 @@ class Due(msgspec.Struct, frozen=True):
     tree: TreeKeys
     content: str
     idle_s: float
+
+
+class _Kept:
+    """What Redis keeps of a content that moves, beside its record: the checksums of its pages, with its index
+    if that is short, else the packed fields of its index."""
+
+    def __init__(self) -> None:
+        self.sums = bytearray()
+        self.groups: list[tuple[Value, bytes]] = []
 
 
 class _Changed(Exception):
@@ -188,11 +201,11 @@ class Mover:
         self._store.run(list_upload(tree, where, lost_after_s))
         is_out = False
         try:
-            sums, digest, sent = bytearray(), object_store.new_digest(), 0
+            kept, digest, sent = _Kept(), object_store.new_digest(), 0
 
             def pieces() -> Iterator[bytes]:
                 nonlocal sent
-                for piece in self._pieces(info, sums):
+                for piece in self._pieces(info, kept):
                     digest.update(piece)
                     sent += len(piece)
                     self._pace.spend(len(piece), settings.mb_per_s)
@@ -211,11 +224,14 @@ class Mover:
                 raise ObjectStoreUnavailable(
                     object_store.shown(settings.url), f"it returned another text for {path} than was sent"
                 )
-            sums_key = tree.staged_sums(new_op())
+            op = new_op()
+            sums_key, index_key = tree.staged_sums(op), tree.staging(op)[1]
+            for piece in in_bounded_pieces(kept.groups, SEND_FIELDS, SEND_BYTES):
+                self._store.run(_batch(stage(index_key, piece)))
             untouched_s = max(-1, int(time.monotonic() - read_at) - 2)
             _, reply = self._store.run(
                 _both(
-                    ("SET", sums_key, bytes(sums), "EX", STAGED_FOR_S),
+                    ("SET", sums_key, bytes(kept.sums), "EX", STAGED_FOR_S),
                     script("cold_out")(
                         tree=tree.record,
                         content=info.keys.record,
@@ -225,7 +241,7 @@ class Mover:
                         size_bytes=d.bytes,
                         page_count=d.pages,
                         field_count=d.pages + split,
-                        sums_length=len(sums),
+                        sums_length=len(kept.sums),
                         untouched_s=untouched_s,
                     ),
                 )
@@ -259,8 +275,8 @@ class Mover:
             self._touched.clear()
         self._touched[key] = time.monotonic()
 
-    def _pieces(self, info: ContentInfo, sums: bytearray) -> Iterator[bytes]:
-        """Yield the pages of a content, joined, and add their checksums to `sums`, then its index."""
+    def _pieces(self, info: ContentInfo, kept: _Kept) -> Iterator[bytes]:
+        """Yield the pages of a content, joined, and note what Redis keeps of it."""
         d = info.descriptor
         more_bytes, with_index, index = more_bytes_of(d), has_index(d), bytearray()
         for run in in_pieces(range(1, d.pages + 1), window_of(d)):
@@ -271,17 +287,30 @@ class Mover:
                 raise _Changed
             for number, data in zip(numbers, pages, strict=True):
                 more = self._more(info, number, data)
-                sums += encode_sum(data, more, more_bytes)
+                kept.sums += encode_sum(data, more, more_bytes)
                 if with_index:
                     index += pack_page(data, len(data) - more, d.page_size)
+                elif d.kind == "text" and group_of(number) == number:
+                    kept.groups.append((number, self._packed_group(info, number)))
             yield b"".join(pages)
         if with_index:
             try:
-                decode_index(bytes(index), d, [more for _, more in decode_sums(bytes(sums), d)])
+                decode_index(bytes(index), d, [more for _, more in decode_sums(bytes(kept.sums), d)])
             except ValueError as error:
                 said = f"it has other pages than its record says: {error}"
                 raise StoreLostData(info.keys.pages, said) from error
-            sums += index
+            kept.sums += index
+
+    def _packed_group(self, info: ContentInfo, page: int) -> bytes:
+        """Return the packed field of the index of a page. Raises `DamagedRecord` if it is none."""
+        try:
+            group = self._store.run(group_with(info, page))
+            packed = pack_field(group.value, info.descriptor.page_size)
+            if unpack_field(packed, info.descriptor.page_size) != group.value:
+                raise ValueError(f"its field {page} is no index")
+        except UNREADABLE as error:
+            raise damage(info.keys.index, error) from error
+        return packed
 
     def _more(self, info: ContentInfo, number: int, data: bytes) -> int:
         """Return how many bytes more than characters a page has. Raises `StoreLostData` if it is not what its

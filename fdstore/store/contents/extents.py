@@ -152,7 +152,9 @@ def _page_starts(info: ContentInfo, pages: range) -> Operation[list[TextPosition
         if len(missing) > 1:
             values, created = yield [("HMGET", info.keys.index, *missing), info.proof]
             info.check(created, complete=None not in values)
-            fetched = {first: Group(first, value) for first, value in zip(missing, values, strict=True)}
+            fetched = {
+                first: info.group_of(first, value) for first, value in zip(missing, values, strict=True)
+            }
         for first in some:
             group = fetched.get(first) or (yield from group_with(info, first))
             inside = range(max(first, pages[0] + 1), min(first + GROUP_PAGES - 1, pages[-1]) + 1)

@@ -1,8 +1,8 @@
 """Read cold contents, and bring back those that are read again and again.
 
-A content that is read `READS` times in a minute comes back while Redis has room for it: its reader stages the
-pages, as those of a new content, and one script makes them its pages again. The object is kept for some
-minutes, for readers that are about to fetch a range of it. A large content is brought back by the sweep,
+A content that is read `READS` times in a minute comes back while Redis has room for it: its reader stages
+pages and index, as those of a new content, and one script makes them its own again. The object is kept for
+some minutes, for readers that are about to fetch a range of it. A large content is brought back by the sweep,
 since its reader would wait for all of it.
 """
 
@@ -17,12 +17,12 @@ from fdstore.store.contents.cold_pages import read_pages
 from fdstore.store.contents.page_fields import MIN_SPLIT, rest_of, split
 from fdstore.store.contents.resolving import group_with
 from fdstore.store.keys import in_bounded_pieces
-from fdstore.store.objects.checksums import has_index
 from fdstore.store.objects.records import tree_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE
 from fdstore.telemetry.counts import count
-from fdstore.wire.operation import Operation, Upkeep, Value, new_op
+from fdstore.text.index import GROUP_PAGES
+from fdstore.wire.operation import Batch, Operation, Upkeep, Value, new_op
 from fdstore.wire.scripts import script
 
 READS, WITHIN_S = 3, 60
@@ -41,6 +41,8 @@ WANTED_S = 3600
 """How long the sweep may take until it brings a large content back."""
 
 STAGED_FOR_S = 900
+"""How long a staged key waits for its script."""
+
 SEND_BYTES, SEND_FIELDS = 250_000, 2000
 
 Take = Callable[[list[bytes]], Operation[None]]
@@ -97,13 +99,14 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
     """Store the pages of a cold content in Redis again, if it has room. Return whether they are there now by
     this call. Raises as `read_missing`, `StoreFull`."""
     d, tree = info.descriptor, tree_of(info.keys)
-    [room, (tier, where)] = yield [
+    [room, (tier, where, short)] = yield [
         script("cold_room")(tree=tree.record, size_bytes=d.bytes),
-        ("HMGET", info.keys.record, "tier", "where"),
+        ("HMGET", info.keys.record, "tier", "where", "index"),
     ]
     if outcome(room, d.producer) != [b"1"] or not tier or not where:
         return False
-    pages_key, _ = tree.staging(new_op())
+    pages_key, index_key = tree.staging(new_op())
+    groups = range(1, d.pages + 1, GROUP_PAGES) if d.kind == "text" and short is None else range(0)
     stored = 0
     try:
         for run in runs_of(info, range(1, d.pages + 1)):
@@ -111,13 +114,9 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
             fields = _fields(info, run, pages)
             stored += len(fields)
             for piece in in_bounded_pieces(fields, SEND_FIELDS, SEND_BYTES):
-                yield [
-                    ("MULTI",),
-                    ("HSET", pages_key, *piece),
-                    ("EXPIRE", pages_key, STAGED_FOR_S),
-                    ("EXEC",),
-                ]
-        index = (yield from group_with(info, 1)).value if has_index(d) else b""
+                yield stage(pages_key, piece)
+        for first in groups:
+            yield stage(index_key, [first, (yield from group_with(info, first)).value])
         [reply] = yield [
             script("cold_back")(
                 tree=tree.record,
@@ -125,19 +124,23 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
                 staged_pages=pages_key,
                 created_at=info.created,
                 where=where,
-                first_group=index,
                 field_count=stored,
                 kept_s=OBJECT_KEPT_S,
             )
         ]
     except (FDStoreError, StoreLostData):
         with suppress(FDStoreError):
-            yield [("UNLINK", pages_key)]
+            yield [("UNLINK", pages_key, index_key)]
         raise
     is_back: bool = outcome(reply, d.producer) == [b"1"]
     if is_back:
         count("fdstore_cold_contents_back_total")
     return is_back
+
+
+def stage(key: str, fields: list[Value]) -> Batch:
+    """Return the batch that adds fields to a hash that expires unless a script renames it."""
+    return [("MULTI",), ("HSET", key, *fields), ("EXPIRE", key, STAGED_FOR_S), ("EXEC",)]
 
 
 def _fields(info: ContentInfo, run: range, pages: list[bytes]) -> list[tuple[Value, bytes]]:

@@ -22,6 +22,7 @@ from fdstore.store.objects.checksums import has_index
 from fdstore.store.record_format import UNREADABLE, replies_or_damage, show_bytes
 from fdstore.text.byte_pages import ByteTotals
 from fdstore.text.index import GROUP_PAGES, IndexWriter
+from fdstore.text.packed_index import is_packed, pack_field
 from fdstore.text.paging import Page
 from fdstore.wire.operation import Operation
 
@@ -243,9 +244,9 @@ def _text(
             writer.add([Page(data, len(text))])
         tell(writer.bytes)
         if not beyond:
-            wrong += yield from _index(keys, writer.full_groups(), short)
+            wrong += yield from _index(keys, d, writer.full_groups(), short)
     if not beyond:
-        wrong += yield from _index(keys, writer.fields(), short)
+        wrong += yield from _index(keys, d, writer.fields(), short)
     for name, right in (("chars", writer.chars), ("bytes", writer.bytes), ("lines", writer.lines)):
         if getattr(d, name) != right:
             said = f"{name} is {getattr(d, name)}, and its pages have {right}"
@@ -265,7 +266,9 @@ def _before_tear(keys: ContentKeys, number: int, data: bytes, tail: int) -> Oper
     return (data + (after if isinstance(after, bytes) else b""))[:tail]
 
 
-def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Operation[list[Damage]]:
+def _index(
+    keys: ContentKeys, d: Descriptor, fields: dict[str, str], short: str | None
+) -> Operation[list[Damage]]:
     if not fields:
         return []
     if short is not None:
@@ -273,8 +276,12 @@ def _index(keys: ContentKeys, fields: dict[str, str], short: str | None) -> Oper
     [stored] = yield from replies_or_damage([("HMGET", keys.index, *fields)])
     wrong = []
     for (name, right), found in zip(fields.items(), stored, strict=True):
-        if found != right.encode("ascii"):
+        if found is None or not _is_field(found, right.encode("ascii"), d.page_size):
             what = "is missing" if found is None else "does not match its pages"
             said = f"field {name} of the index {what}: reads by line or character go wrong"
             wrong.append(Damage(key=keys.index, said=said, advice=REREAD))
     return wrong
+
+
+def _is_field(found: bytes, right: bytes, page_size: int) -> bool:
+    return found == (pack_field(right, page_size) if is_packed(found) else right)

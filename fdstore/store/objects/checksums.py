@@ -8,8 +8,8 @@ each page, as many as its size needs: how many bytes more than characters it has
 the object follows from the index, and GETRANGE fetches the entries of any pages.
 
 A key takes as much memory as the entries of eleven pages, and the index of readers more than the digests. So
-a text of up to 256 pages, which has one group of the index, has that after its entries, packed
-(`packed_index`), and no key of it while it is cold. A short index stays in the record too.
+the index of a cold text is packed (`packed_index`); that of a text of up to 256 pages, which has one group of
+it, follows the entries, and has no key. A short index stays in the record too.
 """
 
 from __future__ import annotations

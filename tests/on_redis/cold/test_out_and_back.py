@@ -17,6 +17,7 @@ from fdstore.client import Process, Store
 from fdstore.store.cold.moving import Moved, load_content
 from fdstore.store.contents.returning import _note_read
 from fdstore.store.keys import TreeKeys
+from fdstore.text.index import GROUP_PAGES
 from fdstore.wire.slots import units_of
 from tests.cold_contents import READERS, Known, long_text
 from tests.thorough import thorough
@@ -184,6 +185,18 @@ def test_a_cold_content_takes_six_thousandths_of_its_size(
 
     keys = execute("KEYS", "fdstore:{triage}:triage:fd:1*")
     assert sum(execute("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys) <= 0.006 * d.bytes
+
+
+@pytest.mark.parametrize("line", [5, 80, 1000, 9000, 2_000_000])
+def test_a_long_cold_text_takes_five_thousandths_whatever_its_lines(
+    proc: Process, move_out: MoveOut, execute: Any, line: int
+) -> None:
+    d = proc.create((("x" * (line - 1) + "\n") * (1_500_000 // line + 1))[:1_500_000])
+    assert d.pages > GROUP_PAGES
+    move_out()
+
+    keys = execute("KEYS", "fdstore:{triage}:triage:fd:1*")
+    assert sum(execute("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys) <= 0.005 * d.bytes
 
 
 def test_large_pages_in_two_fields_come_back_in_two(proc: Process, move_out: MoveOut, execute: Any) -> None:

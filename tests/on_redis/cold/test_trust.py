@@ -12,10 +12,14 @@ from typing import Any
 
 import pytest
 
+import fdstore
 from fdstore.client import Process, Store
 from fdstore.errors import FDStoreError, StoreLostData
 from fdstore.store.cold.moving import move_due
+from fdstore.store.doctor.audit import check_tree
+from fdstore.store.keys import TreeKeys
 from fdstore.store.objects.checksums import digest_of_page
+from fdstore.text.index import GROUP_PAGES
 from tests import cold_contents
 from tests.cold_contents import READERS, Known, long_text
 
@@ -299,3 +303,81 @@ def test_a_page_that_is_not_text_in_redis_stays_there(store: Store, place: Path,
     assert "page 1 is not what its index says" in moved.problem
     execute("HSET", pages, 1, whole)
     assert cold_contents.turn_cold(store) == 1
+
+
+LONG = Known("".join(f"line {number} größer\n" for number in range(3000)), 60)
+"""A text of so many pages that its index has several fields."""
+
+INDEX = "fdstore:{t}:t:fd:1:index"
+
+
+@pytest.fixture
+def long(store: Store, place: Path) -> Process:
+    """A process with a long cold content, as one who knows nothing of it sees it."""
+    cold_contents.use_cold(store, f"file://{place}")
+    assert store.process("t").create(LONG.text, page_size=LONG.page_size).pages > 2 * GROUP_PAGES
+    assert cold_contents.turn_cold(store) == 1
+    cold_contents.stay_cold(store)
+    return store.process("t")
+
+
+FIELDS_OF_INDEX: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda field: field[: len(field) // 2],
+    "without its sizes": lambda field: field.rpartition(b"\nb")[0],
+    "without its pages": lambda field: field.partition(b"=")[0] + b"=\nb0",
+    "of a page that goes on": lambda field: field.replace(b"\nb", b"\x80\nb"),
+    "of pages longer than they can be": lambda field: field.replace(b"\nb", b"\x00\xff\x7f\nb"),
+    "with no head": lambda field: b"=" + field.partition(b"=")[2],
+    "empty": lambda field: b"",
+}
+
+
+@pytest.mark.parametrize("what", FIELDS_OF_INDEX)
+def test_a_damaged_packed_index_gives_no_other_text(
+    what: str, long: Process, execute: Any, tmp_path: Path, redis_url: str
+) -> None:
+    for name in (b"1", b"257"):
+        kept = execute("HGET", INDEX, name)
+        execute("HSET", INDEX, name, FIELDS_OF_INDEX[what](kept))
+
+        found = {}
+        for way, read in READERS.items():
+            fresh = fdstore.connect(redis_url).process("t")
+            try:
+                read(LONG, fresh, "fd:1", tmp_path)
+            except FDStoreError as error:
+                found[way] = error.type
+        assert found, "it is needed for some reads"
+        assert set(found.values()) == {"store_lost_data"}, found
+        damage = long.store.run(check_tree(TreeKeys("fdstore", "t")))
+        assert damage, "doctor finds it"
+        assert not any(each.harmless for each in damage)
+
+        execute("HSET", INDEX, name, kept)
+    assert long.store.run(check_tree(TreeKeys("fdstore", "t"))) == []
+    LONG.check(fdstore.connect(redis_url).process("t"), "fd:1", tmp_path)
+
+
+def test_an_index_is_read_in_either_form_on_either_side(
+    store: Store, place: Path, execute: Any, tmp_path: Path, redis_url: str
+) -> None:
+    """A torn log may leave the one of before."""
+    cold_contents.use_cold(store, f"file://{place}")
+    store.process("t").create(LONG.text, page_size=LONG.page_size)
+    of_hot = execute("HGETALL", INDEX)
+    assert cold_contents.turn_cold(store) == 1
+    cold_contents.stay_cold(store)
+    of_cold = execute("HGETALL", INDEX)
+    assert of_cold[::2] == of_hot[::2]
+    assert sum(map(len, of_cold)) < 0.5 * sum(map(len, of_hot))
+
+    execute("HSET", INDEX, *of_hot)
+    LONG.check(fdstore.connect(redis_url).process("t"), "fd:1", tmp_path)
+    assert store.run(check_tree(TreeKeys("fdstore", "t"))) == []
+
+    assert not cold_contents.is_cold(store, "t", "t/1"), "so many reads bring it back"
+    assert execute("HGETALL", INDEX) == of_hot
+
+    execute("HSET", INDEX, *of_cold)
+    LONG.check(fdstore.connect(redis_url).process("t"), "fd:1", tmp_path)
+    assert store.run(check_tree(TreeKeys("fdstore", "t"))) == []
