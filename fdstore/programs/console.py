@@ -18,8 +18,9 @@ from functools import partial
 
 import msgspec
 
-from fdstore.programs.host import Host, PendingCalls, Starters
+from fdstore.programs.host import Host, Starters
 from fdstore.programs.interpreter.events import Answer, Event, Failed, InterpreterEnded, Waiting
+from fdstore.programs.pending_calls import PendingCalls
 from fdstore.programs.python_call import ENDED, check_size, damage_reported, drive, open_session, state_after
 from fdstore.results.context import Context
 from fdstore.store.processes import python_state, waiting

@@ -11,28 +11,25 @@ questions and returns the answers when all are there.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO, get_args
+from typing import Any, get_args
 
 import msgspec
 
-from fdstore.elements.kinds import PersonReply
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, StoreLostData, TooLarge, quoted
 from fdstore.model import ends
 from fdstore.model.lifecycle import ENDED
-from fdstore.model.records import Descriptor
-from fdstore.programs import text_refs
+from fdstore.programs import sql_calls, text_refs
 from fdstore.programs.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
 from fdstore.programs.interpreter.values import VALUE_ERRORS, to_result
+from fdstore.programs.pending_calls import PendingCalls, PersonCall
 from fdstore.programs.refusals import NotForCode
 from fdstore.programs.text_refs import TextRef
 from fdstore.results.context import Context, Passed
 from fdstore.results.people_config import ASK_PERSON
 from fdstore.results.tool_outcome import Started
-from fdstore.setup.optional_packages import is_installed
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
@@ -44,9 +41,6 @@ from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
 
 MAX_QUESTION_CHARS = 100_000
-
-MAX_ROWS = 100_000
-"""The rows of a result of SQL that code gets as a list; of more it gets a text."""
 
 MAX_NAMED = 20
 """Functions that an error names."""
@@ -65,33 +59,6 @@ class Starters(msgspec.Struct, frozen=True):
 
     spawn: Callable[[str, str, list[str], str], Operation[str]]
     pipe: Callable[[list[str], str | None, str], Operation[str]]
-
-
-class PersonCall(msgspec.Struct, frozen=True):
-    """A call that waits for a person: `tool` with these arguments. `question` is the number of its question,
-    which takes an answer until `until`, at most for `seconds`."""
-
-    tool: str
-    arguments: dict[str, Any]
-    question: int
-    until: float
-    seconds: float
-
-
-class PendingCalls(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
-    functions, the process that each other call waits for, the lanes that answer the asks, and the calls that
-    wait for a person. `slept_s` is how far its clock was moved by sleeping; `said` is what people have said
-    by now, `notes` what the model is told of it."""
-
-    asked: list[int] = []
-    outside: list[int] = []
-    processes: dict[int, str] = {}
-    lanes: list[str] = []
-    slept_s: float = 0.0
-    people: dict[int, PersonCall] = {}
-    said: list[PersonReply] = []
-    notes: list[str] = []
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -291,7 +258,7 @@ class Host:
         taken: list[str | AskPart] = []
         for part in parts if isinstance(parts, list) else [parts]:
             if not isinstance(part, str):
-                text_ref = yield from self._text_ref(_ref(part))
+                text_ref = yield from self._text_ref(text_refs.ref_of(part))
                 text_refs.require_text(text_ref)
                 part = AskPart(ref=text_ref.ref)
             taken.append(part)
@@ -299,7 +266,7 @@ class Host:
         return LATER
 
     def _spawn(self, number: int, program: object, query: object, refs: object) -> Operation[Answer]:
-        named = [_ref(ref) for ref in refs] if isinstance(refs, list) else []
+        named = [text_refs.ref_of(ref) for ref in refs] if isinstance(refs, list) else []
         arguments = {"program": str(program), "query": str(query), "texts": named}
         return (yield from self._run_tool(number, SPAWN, arguments))
 
@@ -307,7 +274,7 @@ class Host:
         if not isinstance(commands, list) or not commands:
             raise InvalidArgument("commands", 'a list of commands is needed, as [["sort"], ["uniq", "-c"]]')
         lines = [each if isinstance(each, str) else shlex.join(map(str, each)) for each in commands]
-        arguments = {"commands": lines, "text": None if ref is None else _ref(ref)}
+        arguments = {"commands": lines, "text": None if ref is None else text_refs.ref_of(ref)}
         return (yield from self._run_tool(number, PIPE, arguments))
 
     def _run_tool(self, number: int, tool: str, arguments: dict[str, Any]) -> Operation[Answer]:
@@ -349,49 +316,9 @@ class Host:
         return (yield from self._function_answer(outcome))
 
     def _sql(self, number: int, query: object, refs: object) -> Operation[Any]:
-        if not is_installed("duckdb"):
-            raise NotForCode("sql", "read the texts, and count and join in code")
-        if not isinstance(query, str) or not isinstance(refs, dict):
-            raise InvalidArgument("query", "sql('SELECT ...', a=text) takes a str, and texts by name")
-        from fdstore.sql.queries import run_query, tables_of
-
-        limit = self._config.max_text_bytes
-
-        def take_rows(file: BinaryIO, rows: int) -> Operation[list[Any] | None]:
-            if rows > MAX_ROWS:
-                return None
-            data = file.read(limit + 1)
-            if len(data) > limit:
-                raise TooLarge(
-                    "the result", len(data), limit, "select fewer rows or columns", "bytes or more"
-                )
-            return [json.loads(line, parse_int=_whole_number) for line in data.split(b"\n")[:-1]]
-            yield  # makes this a generator
-
-        tables = tables_of(None, {str(name): _ref(ref) for name, ref in refs.items()})
-        found: Any = yield from run_query(self._handle, query, tables, take_rows, form="json")
-        if found is None:
-            found = yield from self._sql_text(number, query, tables)
+        found = yield from sql_calls.select(self._context, query, refs, self._slot(number), self._save)
         self._keep(number, _Kept(found))
         return found
-
-    def _sql_text(self, number: int, query: str, tables: Mapping[str, object]) -> Operation[dict[str, Any]]:
-        """Store the result of a query as CSV. Return the facts of the text."""
-        from fdstore.sql.queries import MEDIA_TYPE, SOURCE, run_query
-
-        if not self._context.code_may_create:
-            raise NotForCode("sql", f"select at most {MAX_ROWS} rows")
-        yield from self._save()
-
-        def store(file: BinaryIO, _: int) -> Operation[Descriptor]:
-            size, slot = self._context.config.default_page_size, self._slot(number)
-            return (
-                yield from contents.ingest(
-                    self._handle, file, SOURCE, size, media_type=MEDIA_TYPE, call_id=slot
-                )
-            )
-
-        return text_refs.whole((yield from run_query(self._handle, query, tables, store))).facts
 
     def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:
         called, names = str(name), self._context.names_for_code
@@ -559,17 +486,3 @@ def as_exception(error: FDStoreError) -> Raise:
     """Return an error as the exception that code sees: its text begins with its type."""
     said = f"{error.type}: {error}"
     return Raise("PermissionError" if error.type == "permission_error" else "ValueError", said)
-
-
-def _whole_number(digits: str) -> int | str:
-    """Return a number of DuckDB, which has some of 128 bits, as code gets it: longer ones than 64 bits as
-    str, as functions take them."""
-    number = int(digits)
-    return number if -(2**63) <= number < 2**64 else digits
-
-
-def _ref(part: object) -> str:
-    ref = part.get("ref") if isinstance(part, dict) else part
-    if not isinstance(ref, str):
-        raise InvalidArgument("", f"a text is needed, as fd('fd:1'), not {quoted(part)}")
-    return ref

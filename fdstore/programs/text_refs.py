@@ -188,3 +188,16 @@ def split(handle: ProcessHandle, text_ref: TextRef, unit: SplitUnit, size: int) 
     size = _whole_number(unit, size)
     found = yield from extents.split(handle, text_ref.descriptor.fd, text_ref.extent, unit, size)
     return [part_of(text_ref.descriptor, each) for each in found]
+
+
+def ref_of(part: object) -> str:
+    """Return the reference of a text that code passed: a str, or the facts of a text. Raises
+    `InvalidArgument`.
+
+    >>> ref_of("fd:1"), ref_of({"ref": "fd:1#L10-20"})
+    ('fd:1', 'fd:1#L10-20')
+    """
+    ref = part.get("ref") if isinstance(part, dict) else part
+    if not isinstance(ref, str):
+        raise InvalidArgument("", f"a text is needed, as fd('fd:1'), not {quoted(part)}")
+    return ref

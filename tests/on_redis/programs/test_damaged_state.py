@@ -12,7 +12,7 @@ import pytest
 
 from fdstore import Toolset
 from fdstore.client import Process, Store
-from fdstore.programs.host import PendingCalls
+from fdstore.programs.pending_calls import PendingCalls
 from fdstore.programs.python_call import Snapshot
 from fdstore.store.processes import processes, python_state
 from tests.thorough import thorough
