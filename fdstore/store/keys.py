@@ -32,9 +32,7 @@
     {triage}:questions                   zset    triage.1/7 -> when asked: those for a     answer; its end
                                                  person that are open (`people`)
     {triage}:staging                     hash    OP -> what is being stored there     commit; expires (15 min)
-    {triage}:staging:OP:pages, :index    hash    a content being stored, or coming    commit; expires (15 min)
-                                                 back; the index of one that
-                                                 becomes cold
+    {triage}:staging:OP:pages, :index    hash    a content being stored               commit; expires (15 min)
     {triage}:staging:OP:sums             string  checksums of one that becomes cold   commit; expires (15 min)
     {triage}:cold:objects                zset    objects to delete -> from when       the sweep
     {triage}:cold:wanted                 set     cold contents to bring back          the sweep; expires (1 h)

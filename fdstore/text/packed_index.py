@@ -80,7 +80,7 @@ def unpack_field(packed: bytes, page_size: int) -> bytes:
     """
     head, _, rest = packed.partition(_PACKED)
     of_pages, _, sizes = rest.rpartition(_BYTES_ROW)
-    pages, of_rows = _pages(of_pages, page_size), [int(size) for size in sizes.split()]
+    pages, of_rows = _pages(of_pages, page_size), [_count(size.decode("ascii")) for size in sizes.split()]
     if not pages or len(of_rows) != -(-len(pages) // ROW_PAGES):
         raise ValueError(f"a packed index of {len(pages)} pages has the sizes of {len(of_rows)} rows")
     return _field(head.decode("ascii"), pages, of_rows)
@@ -107,7 +107,7 @@ def _field(head: str, pages: list[_Page], sizes: list[int]) -> bytes:
     """Return the field of pages. `head` is what its first row says of the text before; `sizes` are the bytes
     before the pages, and those of each row but the last."""
     before, _, chars_before = head.partition(" ")
-    newlines, chars = int(before), int(chars_before.removesuffix(MID_LINE))
+    newlines, chars = _count(before), _count(chars_before.removesuffix(MID_LINE))
     rows = []
     for at in range(0, len(pages), ROW_PAGES):
         row = pages[at : at + ROW_PAGES]
@@ -119,6 +119,12 @@ def _field(head: str, pages: list[_Page], sizes: list[int]) -> bytes:
     if sizes != [0]:
         rows.append("b" + " ".join(map(str, sizes)))
     return "\n".join(rows).encode("ascii")
+
+
+def _count(digits: str) -> int:
+    if not digits.isdecimal():
+        raise ValueError(f"{digits[:20]!r} is no count of an index")
+    return int(digits)
 
 
 def _number(value: int) -> bytes:

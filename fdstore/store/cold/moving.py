@@ -2,8 +2,12 @@
 
     1. list the object for deletion, in case this process dies
     2. upload the text; read it back and compare size and digest
-    3. stage the checksums of its pages, with its index if that is short, else its packed index
+    3. stage the checksums of its pages, with its index if that is of one group
     4. one script: the record names the object, the pages go, the object is off the list
+    5. pack the index of a text of several groups where it is
+
+The index is made again of the pages, and must be the one in Redis: with it alone readers find a page in the
+object. What differs stays in Redis, where `doctor` finds it.
 
 A death in between leaves the content as it was, and an object on the list. When a content was last read is
 what Redis itself remembers of the key of its pages (OBJECT IDLETIME), so a read costs nothing. Moving reads
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -31,17 +36,11 @@ from fdstore.store.cold.unneeded import Runs, delete_unneeded, give_up_upload, l
 from fdstore.store.content_info import CONTENT, ContentInfo, descriptor_of
 from fdstore.store.contents.locating import pages_in, request, window_of
 from fdstore.store.contents.resolving import group_with
-from fdstore.store.contents.returning import (
-    SEND_BYTES,
-    SEND_FIELDS,
-    STAGED_FOR_S,
-    bring_back,
-    stage,
-)
+from fdstore.store.contents.returning import STAGED_FOR_S, bring_back, store_index
 from fdstore.store.hashes import pairs
-from fdstore.store.keys import TreeKeys, content_keys, in_bounded_pieces, in_pieces, is_content
+from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
 from fdstore.store.objects import object_store
-from fdstore.store.objects.checksums import decode_index, decode_sums, encode_sum, has_index, more_bytes_of
+from fdstore.store.objects.checksums import encode_sum, has_index, more_bytes_of
 from fdstore.store.objects.object_store import PUT_AT_ONCE_BYTES, ObjectMissing
 from fdstore.store.objects.records import new_where, path_of, store_id
 from fdstore.store.objects.settings import ENDED_TREE_AFTER_S, ColdSettings, read_settings
@@ -49,9 +48,10 @@ from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE, damage, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.telemetry.counts import count
-from fdstore.text.index import group_of
-from fdstore.text.packed_index import pack_field, pack_page, unpack_field
-from fdstore.wire.operation import Operation, Value, new_op
+from fdstore.text.index import Group, IndexWriter
+from fdstore.text.packed_index import pack_field, pack_page
+from fdstore.text.paging import Page
+from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text
 
 LOST_UPLOAD_S = 3600.0
@@ -86,15 +86,6 @@ class Due(msgspec.Struct, frozen=True):
     tree: TreeKeys
     content: str
     idle_s: float
-
-
-class _Kept:
-    """What Redis keeps of a content that moves, beside its record: the checksums of its pages, with its index
-    if that is short, else the packed fields of its index."""
-
-    def __init__(self) -> None:
-        self.sums = bytearray()
-        self.groups: list[tuple[Value, bytes]] = []
 
 
 class _Changed(Exception):
@@ -180,6 +171,9 @@ class Mover:
         except SKIPPABLE as error:
             moved.note(str(error))
             return
+        except UNREADABLE as error:
+            moved.note(str(damage(content_keys(due.tree, due.content).record, error)))
+            return
         moved.contents += 1
         moved.bytes += size_bytes
 
@@ -201,11 +195,11 @@ class Mover:
         self._store.run(list_upload(tree, where, lost_after_s))
         is_out = False
         try:
-            kept, digest, sent = _Kept(), object_store.new_digest(), 0
+            sums, digest, sent = bytearray(), object_store.new_digest(), 0
 
             def pieces() -> Iterator[bytes]:
                 nonlocal sent
-                for piece in self._pieces(info, kept):
+                for piece in self._pieces(info, sums):
                     digest.update(piece)
                     sent += len(piece)
                     self._pace.spend(len(piece), settings.mb_per_s)
@@ -224,14 +218,11 @@ class Mover:
                 raise ObjectStoreUnavailable(
                     object_store.shown(settings.url), f"it returned another text for {path} than was sent"
                 )
-            op = new_op()
-            sums_key, index_key = tree.staged_sums(op), tree.staging(op)[1]
-            for piece in in_bounded_pieces(kept.groups, SEND_FIELDS, SEND_BYTES):
-                self._store.run(_batch(stage(index_key, piece)))
+            sums_key = tree.staged_sums(new_op())
             untouched_s = max(-1, int(time.monotonic() - read_at) - 2)
             _, reply = self._store.run(
                 _both(
-                    ("SET", sums_key, bytes(kept.sums), "EX", STAGED_FOR_S),
+                    ("SET", sums_key, bytes(sums), "EX", STAGED_FOR_S),
                     script("cold_out")(
                         tree=tree.record,
                         content=info.keys.record,
@@ -241,7 +232,7 @@ class Mover:
                         size_bytes=d.bytes,
                         page_count=d.pages,
                         field_count=d.pages + split,
-                        sums_length=len(kept.sums),
+                        sums_length=len(sums),
                         untouched_s=untouched_s,
                     ),
                 )
@@ -252,6 +243,9 @@ class Mover:
                 self._give_up(tree, where)
         if not is_out:
             raise _Changed
+        if d.kind == "text" and not has_index(d):
+            with suppress(FDStoreError, *UNREADABLE):  # it is read as it is, too
+                self._store.run(store_index(info, where, lambda field: pack_field(field, d.page_size)))
         self._touched.pop(key, None)
         count("fdstore_cold_contents_out_total")
         count("fdstore_cold_bytes_out_total", by=d.bytes)
@@ -275,60 +269,48 @@ class Mover:
             self._touched.clear()
         self._touched[key] = time.monotonic()
 
-    def _pieces(self, info: ContentInfo, kept: _Kept) -> Iterator[bytes]:
-        """Yield the pages of a content, joined, and note what Redis keeps of it."""
+    def _pieces(self, info: ContentInfo, sums: bytearray) -> Iterator[bytes]:
+        """Yield the pages of a content, joined, and add their checksums to `sums`, then its index if it has
+        one group. Raises `StoreLostData`, `DamagedRecord` if index and totals are not those of the pages."""
         d = info.descriptor
-        more_bytes, with_index, index = more_bytes_of(d), has_index(d), bytearray()
+        more_bytes, with_index, packed, index = more_bytes_of(d), has_index(d), bytearray(), IndexWriter()
         for run in in_pieces(range(1, d.pages + 1), window_of(d)):
             numbers = range(run[0], run[-1] + 1)
             replies = self._store.run(_batch(request(info, numbers)))
             pages = pages_in(info, replies)
             if pages is None:
                 raise _Changed
-            for number, data in zip(numbers, pages, strict=True):
-                more = self._more(info, number, data)
-                kept.sums += encode_sum(data, more, more_bytes)
+            cut = [
+                Page(data, _chars_of(info, number, data)) for number, data in zip(numbers, pages, strict=True)
+            ]
+            for data, chars in cut:
+                sums += encode_sum(data, len(data) - chars, more_bytes)
                 if with_index:
-                    index += pack_page(data, len(data) - more, d.page_size)
-                elif d.kind == "text" and group_of(number) == number:
-                    kept.groups.append((number, self._packed_group(info, number)))
+                    packed += pack_page(data, chars, d.page_size)
+            if d.kind == "text":
+                index.add(cut)
+                self._compare(info, index.full_groups())
             yield b"".join(pages)
-        if with_index:
-            try:
-                decode_index(bytes(index), d, [more for _, more in decode_sums(bytes(kept.sums), d)])
-            except ValueError as error:
-                said = f"it has other pages than its record says: {error}"
-                raise StoreLostData(info.keys.pages, said) from error
-            kept.sums += index
+        if d.kind == "text":
+            self._compare(info, index.fields())
+            if (index.chars, index.lines, index.bytes) != (d.chars, d.lines, d.bytes):
+                has = f"{index.chars} characters in {index.lines} lines"
+                raise StoreLostData(info.keys.pages, f"it has other pages than its record says: {has}")
+        sums += packed
 
-    def _packed_group(self, info: ContentInfo, page: int) -> bytes:
-        """Return the packed field of the index of a page. Raises `DamagedRecord` if it is none."""
-        try:
-            group = self._store.run(group_with(info, page))
-            packed = pack_field(group.value, info.descriptor.page_size)
-            if unpack_field(packed, info.descriptor.page_size) != group.value:
-                raise ValueError(f"its field {page} is no index")
-        except UNREADABLE as error:
-            raise damage(info.keys.index, error) from error
-        return packed
-
-    def _more(self, info: ContentInfo, number: int, data: bytes) -> int:
-        """Return how many bytes more than characters a page has. Raises `StoreLostData` if it is not what its
-        index says: it could not be found in an object, or read there."""
-        d, is_text = info.descriptor, info.descriptor.kind == "text"
-        if is_text:
+    def _compare(self, info: ContentInfo, fields: dict[str, str]) -> None:
+        """Raise `StoreLostData`, `DamagedRecord` if these fields of the index are others in Redis."""
+        for first, value in fields.items():
+            right = Group(int(first), value.encode("ascii"))
             try:
-                # nearly always it is cached, and an operation costs as much as the rest
-                group = info.groups.get(group_of(number)) or self._store.run(group_with(info, number))
-                chars = group.after(number).chars - group.before(number).chars
+                found = self._store.run(group_with(info, right.first))
+                if found.value == right.value:
+                    continue
+                pages = range(right.first, right.last + 1)
+                number = next((page for page in pages if found.after(page) != right.after(page)), right.first)
             except UNREADABLE as error:
                 raise damage(info.keys.index, error) from error
-        else:
-            chars = min(d.page_size, d.bytes - (number - 1) * d.page_size)
-        more = len(data) - chars
-        if not 0 <= more < 1 << 8 * more_bytes_of(d) or (is_text and not _has_chars(data, chars)):
             raise StoreLostData(info.keys.pages, f"page {number} is not what its index says")
-        return more
 
     def _bring_back(self, tree: TreeKeys, moved: Moved) -> None:
         for content in self._store.run(_take_wanted(tree)):
@@ -342,6 +324,8 @@ class Mover:
                 moved.note(str(error))
             except SKIPPABLE as error:
                 moved.note(str(error))
+            except UNREADABLE as error:
+                moved.note(str(damage(content_keys(tree, content).record, error)))
             except StoreFull:
                 return  # another time
 
@@ -351,12 +335,20 @@ def move_due(store: Runs) -> Moved:
     return Mover(store).turn()
 
 
-def _has_chars(data: bytes, chars: int) -> bool:
-    """Return whether these bytes are UTF-8 of so many characters."""
+def _chars_of(info: ContentInfo, number: int, data: bytes) -> int:
+    """Return how many characters a page has; of bytes, its length. Raises `StoreLostData` if no page of this
+    content is so: it could not be found in an object, or read there."""
+    d = info.descriptor
     try:
-        return len(data.decode("utf-8")) == chars
-    except UnicodeDecodeError:
-        return False
+        if d.kind == "text":
+            chars = len(data.decode("utf-8"))
+            if chars <= d.page_size and len(data) - chars < 1 << 8 * more_bytes_of(d):
+                return chars
+        elif len(data) == min(d.page_size, d.bytes - (number - 1) * d.page_size):
+            return len(data)
+    except UnicodeDecodeError as error:
+        raise StoreLostData(info.keys.pages, f"page {number} is not what its index says: {error}") from error
+    raise StoreLostData(info.keys.pages, f"page {number} is not what its index says")
 
 
 def _batch(batch: list[Any]) -> Operation[list[Any]]:

@@ -1,9 +1,9 @@
 """Read cold contents, and bring back those that are read again and again.
 
-A content that is read `READS` times in a minute comes back while Redis has room for it: its reader stages
-pages and index, as those of a new content, and one script makes them its own again. The object is kept for
-some minutes, for readers that are about to fetch a range of it. A large content is brought back by the sweep,
-since its reader would wait for all of it.
+A content that is read `READS` times in a minute comes back while Redis has room for it: its reader unpacks
+its index, stages the pages, as those of a new content, and one script makes them its pages again. The object
+is kept for some minutes, for readers that are about to fetch a range of it. A large content is brought back
+by the sweep, since its reader would wait for all of it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from fdstore.errors import FDStoreError, StoreLostData
+from fdstore.errors import FDStoreError
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.cold_pages import read_pages
 from fdstore.store.contents.page_fields import MIN_SPLIT, rest_of, split
 from fdstore.store.contents.resolving import group_with
-from fdstore.store.keys import in_bounded_pieces
+from fdstore.store.keys import in_bounded_pieces, in_pieces
+from fdstore.store.objects.checksums import has_index
 from fdstore.store.objects.records import tree_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE
 from fdstore.telemetry.counts import count
 from fdstore.text.index import GROUP_PAGES
-from fdstore.wire.operation import Batch, Operation, Upkeep, Value, new_op
+from fdstore.wire.operation import Operation, Upkeep, Value, new_op
 from fdstore.wire.scripts import script
 
 READS, WITHIN_S = 3, 60
@@ -41,9 +42,10 @@ WANTED_S = 3600
 """How long the sweep may take until it brings a large content back."""
 
 STAGED_FOR_S = 900
-"""How long a staged key waits for its script."""
-
 SEND_BYTES, SEND_FIELDS = 250_000, 2000
+
+GROUPS_AT_ONCE = 100
+"""Fields of an index, each of some 2 kB, that one step replaces."""
 
 Take = Callable[[list[bytes]], Operation[None]]
 
@@ -99,24 +101,30 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
     """Store the pages of a cold content in Redis again, if it has room. Return whether they are there now by
     this call. Raises as `read_missing`, `StoreFull`."""
     d, tree = info.descriptor, tree_of(info.keys)
-    [room, (tier, where, short)] = yield [
+    [room, (tier, where)] = yield [
         script("cold_room")(tree=tree.record, size_bytes=d.bytes),
-        ("HMGET", info.keys.record, "tier", "where", "index"),
+        ("HMGET", info.keys.record, "tier", "where"),
     ]
     if outcome(room, d.producer) != [b"1"] or not tier or not where:
         return False
-    pages_key, index_key = tree.staging(new_op())
-    groups = range(1, d.pages + 1, GROUP_PAGES) if d.kind == "text" and short is None else range(0)
-    stored = 0
+    pages_key, _ = tree.staging(new_op())
+    stored, index = 0, b""
     try:
         for run in runs_of(info, range(1, d.pages + 1)):
             pages = yield from read_pages(info, run, info.created)
             fields = _fields(info, run, pages)
             stored += len(fields)
             for piece in in_bounded_pieces(fields, SEND_FIELDS, SEND_BYTES):
-                yield stage(pages_key, piece)
-        for first in groups:
-            yield stage(index_key, [first, (yield from group_with(info, first)).value])
+                yield [
+                    ("MULTI",),
+                    ("HSET", pages_key, *piece),
+                    ("EXPIRE", pages_key, STAGED_FOR_S),
+                    ("EXEC",),
+                ]
+        if has_index(d):
+            index = (yield from group_with(info, 1)).value
+        elif d.kind == "text":
+            yield from store_index(info, where, bytes)
         [reply] = yield [
             script("cold_back")(
                 tree=tree.record,
@@ -124,13 +132,14 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
                 staged_pages=pages_key,
                 created_at=info.created,
                 where=where,
+                first_group=index,
                 field_count=stored,
                 kept_s=OBJECT_KEPT_S,
             )
         ]
-    except (FDStoreError, StoreLostData):
+    except (FDStoreError, *UNREADABLE):
         with suppress(FDStoreError):
-            yield [("UNLINK", pages_key, index_key)]
+            yield [("UNLINK", pages_key)]
         raise
     is_back: bool = outcome(reply, d.producer) == [b"1"]
     if is_back:
@@ -138,9 +147,16 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
     return is_back
 
 
-def stage(key: str, fields: list[Value]) -> Batch:
-    """Return the batch that adds fields to a hash that expires unless a script renames it."""
-    return [("MULTI",), ("HSET", key, *fields), ("EXPIRE", key, STAGED_FOR_S), ("EXEC",)]
+def store_index(info: ContentInfo, where: Value, form: Callable[[bytes], bytes]) -> Operation[None]:
+    """Store the index of a text of several groups in another form of its fields, while it is cold, in this
+    object. A round trip for each `GROUPS_AT_ONCE`, and one for each group that is not cached."""
+    for some in in_pieces(range(1, info.descriptor.pages + 1, GROUP_PAGES), GROUPS_AT_ONCE):
+        fields: list[Value] = []
+        for first in some:
+            fields += (first, form((yield from group_with(info, first)).value))
+        [reply] = yield [script("cold_index")(content=info.keys.record, where=where, fields=fields)]
+        if outcome(reply, info.descriptor.producer) != [b"1"]:
+            return
 
 
 def _fields(info: ContentInfo, run: range, pages: list[bytes]) -> list[tuple[Value, bytes]]:

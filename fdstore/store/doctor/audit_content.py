@@ -65,6 +65,7 @@ class AuditProgress:
 
 _LAYOUT = CONTENT.some("tail", "split", "index", "tier", "where")
 
+STORE_OBJECT = "its object is the text: store that again, and only then close its descriptors"
 RESTORE_OBJECT = "restore the object from a backup of the object store; else close its descriptors"
 
 
@@ -157,8 +158,8 @@ def _cold_text(
         return list(found)
 
     try:
-        short = (yield from group_with(info, 1)).value.decode() if with_index else None
-        if short is not None and layout.index not in (None, short):
+        short = (yield from group_with(info, 1)).value.decode() if with_index else layout.index
+        if with_index and layout.index not in (None, short):
             return [_damage(keys, "its index is not the one with its checksums", REREAD)]
         return (yield from _text(keys, d, layout, more=False, tell=tell, short=short, pages=pages))
     except ContentGone:
@@ -168,7 +169,8 @@ def _cold_text(
     except ObjectStoreUnavailable as error:
         return [_damage(keys, f"its object cannot be read: {error.problem}", "look again when it answers")]
     except UNREADABLE as error:
-        return [_damage(keys, f"its index or checksums cannot be read: {show_bytes(str(error))}")]
+        said = f"its index or checksums cannot be read: {show_bytes(str(error))}"
+        return [_damage(keys, said, STORE_OBJECT)]
 
 
 def _damage(keys: ContentKeys, said: str, advice: str = DROP, *, harmless: bool = False) -> Damage:

@@ -5,13 +5,12 @@
 -- ARGV created_at where size_bytes page_count field_count:number sums_length:number untouched_s:number
 --   where        its object, listed since before it was uploaded
 --   field_count  how many fields the pages have
---   sums_length  bytes of the staged checksums, which end with the index of a text that has one group of it; of a
---                text that has more, the packed index is staged beside them
+--   sums_length  bytes of the staged checksums, which end with the index of a text that has one group of it
 --   untouched_s  for how many seconds the pages must not have been read; -1: it does not matter
 -- ->    ok '1' | ok '0' why
-local pages, staged_index = content .. ':pages', string.sub(staged_sums, 1, -#'sums' - 1) .. 'index'
+local pages = content .. ':pages'
 local function changed(why)
-  redis.call('UNLINK', staged_sums, staged_index)
+  redis.call('UNLINK', staged_sums)
   return { 'ok', '0', why }
 end
 if redis.call('EXISTS', tree) == 0 then
@@ -23,7 +22,7 @@ if created ~= created_at then
   return changed('it is gone')
 end
 if tier == 'cold' and found == where then -- the reply was lost
-  redis.call('UNLINK', staged_sums, staged_index)
+  redis.call('UNLINK', staged_sums)
   return { 'ok', '1' }
 end
 if state ~= 'sealed' or tier or bytes ~= size_bytes or count ~= page_count
@@ -37,10 +36,6 @@ end
 if redis.call('STRLEN', staged_sums) ~= sums_length then
   return changed('its checksums expired')
 end
-local groups = kind ~= 'bytes' and math.ceil(counted(count) / GROUP_PAGES) or 0
-if groups > 1 and redis.call('HLEN', staged_index) ~= groups then
-  return changed('its packed index expired')
-end
 if untouched_s >= 0 then
   local idle_s = redis.pcall('OBJECT', 'IDLETIME', pages)
   if type(idle_s) == 'number' and idle_s < untouched_s then
@@ -53,10 +48,7 @@ redis.call('HDEL', content, 'tail')
 count_cold(tree, 1, counted(bytes))
 redis.call('HSET', content, 'tier', 'cold', 'where', where)
 redis.call('UNLINK', pages, content .. ':reads')
-if groups > 1 then
-  redis.call('RENAME', staged_index, content .. ':index')
-  redis.call('PERSIST', content .. ':index')
-else
+if kind ~= 'bytes' and counted(count) <= GROUP_PAGES then
   redis.call('UNLINK', content .. ':index')
 end
 redis.call('ZREM', tree .. ':cold:objects', where)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -355,3 +356,106 @@ def test_an_object_that_somebody_deletes_during_its_upload_moves_later(
     assert (moved.contents, "No such file" in moved.problem) == (0, True)
     assert proc.read("fd:1", read_all=True).text == TEXT
     assert move_out().contents == 1
+
+
+LONG = "".join(f"line {number} größer\n" for number in range(3000))
+LONG_ASCII = LONG.replace("ö", "o").replace("ß", "s")
+"""Texts whose index has several fields, with pages of 60 characters."""
+
+
+def changed_by(pattern: bytes, by: int, times: int = 0) -> Callable[[bytes], bytes]:
+    """Return what adds to the numbers that the second group of a pattern finds in a field."""
+
+    def change(field: bytes) -> bytes:
+        def other(found: re.Match[bytes]) -> bytes:
+            return b"%b%d" % (found[1], int(found[2]) + by)
+
+        return re.sub(pattern, other, field, count=times)
+
+    return change
+
+
+WRONG_INDEX: dict[str, Callable[[bytes], bytes]] = {
+    "rows begin later": changed_by(rb"(\n\d+ )(\d+)", 1),
+    "rows have more lines before them": changed_by(rb"(\n)(\d+)(?= )", 1),
+    "the group begins later": changed_by(rb"^(\d+ )(\d+)", 1),
+    "rows have other sizes": changed_by(rb"( )(\d+)(?![^\n]*[;\n])", 1),
+    "a page has a line less": changed_by(rb"(;)(\d+)", -1, 1),
+    "cut": lambda field: field[: len(field) // 2],
+    "empty": lambda field: b"",
+}
+
+
+@pytest.mark.parametrize("text", [LONG, LONG_ASCII], ids=["mixed", "ascii"])
+@pytest.mark.parametrize("first", [1, 257])
+@pytest.mark.parametrize("what", WRONG_INDEX)
+def test_a_text_whose_index_is_not_that_of_its_pages_stays_in_redis_and_stops_no_other(
+    proc: Process, move_out: MoveOut, execute: Any, fields: Any, text: str, first: int, what: str
+) -> None:
+    """In an object nothing but the index says where a page is."""
+    proc.create(text, page_size=60)
+    proc.create(TEXT)
+    index = "fdstore:{triage}:triage:fd:1:index"
+    kept = execute("HGET", index, first)
+    changed = WRONG_INDEX[what](kept)
+    assert changed != kept
+    execute("HSET", index, first, changed)
+
+    moved = move_due(proc.store)
+
+    assert moved.contents == 1
+    assert "fd:1" in moved.problem
+    assert "tier" not in fields()
+    found = proc.store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert any(index in each.key for each in found)
+    execute("HSET", index, first, kept)
+    assert move_out().contents == 1
+    assert proc.read("fd:1", read_all=True).text == text
+
+
+@pytest.mark.parametrize("page_size", ["7", "0", "-1", "", "x", "9" * 30])
+@pytest.mark.parametrize("text", [TEXT, LONG], ids=["short", "long"])
+def test_a_damaged_record_stops_the_move_of_no_other(
+    proc: Process, execute: Any, page_size: str, text: str
+) -> None:
+    proc.create(text, page_size=60 if text == LONG else None)
+    proc.create("healthy\n" * 1000)
+    record = "fdstore:{triage}:triage:fd:1"
+    kept = execute("HGET", record, "page_size")
+    execute("HSET", record, "page_size", page_size)
+
+    moved = move_due(proc.store)
+
+    assert execute("HGET", "fdstore:{triage}:triage:fd:2", "tier") == b"cold"
+    assert "fd:1" in moved.problem or moved.contents == 2
+    execute("HSET", record, "page_size", kept)
+
+
+@pytest.mark.parametrize("what", ["index", "page_size", "short index"])
+def test_one_that_cannot_come_back_stops_no_other(
+    proc: Process, move_out: MoveOut, execute: Any, fields: Any, what: str
+) -> None:
+    proc.create(LONG, page_size=60)
+    proc.create(TEXT)
+    assert move_out().contents == 2
+    key, field, value = {
+        "index": ("fdstore:{triage}:triage:fd:1:index", "257", "="),
+        "page_size": ("fdstore:{triage}:triage:fd:1", "page_size", "7"),
+        "short index": ("fdstore:{triage}:triage:fd:1", "index", "0 0;1,2"),
+    }[what]
+    kept = execute("HGET", key, field)
+    execute("HSET", key, field, value)
+    for content in ("triage/1", "triage/2"):
+        execute("SADD", "fdstore:{triage}:cold:wanted", content)
+
+    moved = Mover(proc.store).turn()
+
+    assert moved.back == 1
+    assert "fd:1" in moved.problem
+    assert "tier" in fields()
+    assert execute("KEYS", "*staging*") == []
+    found = proc.store.run(check_tree(TreeKeys("fdstore", "triage")))
+    assert found
+    assert not any("only a backup" in each.advice for each in found)
+    execute(*(("HDEL", key, field) if kept is None else ("HSET", key, field, kept)))
+    assert proc.store.process("triage").read("fd:1", read_all=True).text == LONG
