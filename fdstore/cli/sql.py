@@ -72,7 +72,10 @@ def _tables(texts: Sequence[str]) -> str | dict[str, str]:
         raise click.UsageError("name the text that the query is about, and the query: fd:1 'FROM content'")
     named = [text.partition("=") for text in texts]
     if all(name.isidentifier() and mark for name, mark, _ in named):
-        return {name: text for name, _, text in named}
+        tables = {name: text for name, _, text in named}
+        if len(tables) < len(texts):
+            raise click.UsageError("give each of several texts a name of its own: a=fd:1 b=fd:2")
+        return tables
     if len(texts) > 1:
         raise click.UsageError("give each of several texts a name: a=fd:1 b=fd:2")
     return texts[0]
@@ -86,8 +89,8 @@ def _print_lines(file: BinaryIO, _: int, *, raw: bool) -> Operation[None]:
 
 
 def _print_table(file: BinaryIO, rows: int) -> Operation[None]:
-    head, *shown = islice(csv.reader(io.TextIOWrapper(file, "utf-8", newline="")), SHOWN_ROWS + 1)
-    cells = [[show_controls(cell[:MAX_CELL], keep="") for cell in row or [""]] for row in shown]
+    shown = islice(csv.reader(io.TextIOWrapper(file, "utf-8", newline="")), SHOWN_ROWS + 1)
+    head, *cells = [[show_controls(cell[:MAX_CELL], keep="") for cell in row or [""]] for row in shown]
     columns = [
         Column(name, right=bool(values) and all(map(_is_number, values)), least=MIN_COLUMNS, drop=drop)
         for drop, (name, *values) in zip(range(len(head), 0, -1), zip(head, *cells, strict=True), strict=True)
@@ -97,8 +100,8 @@ def _print_table(file: BinaryIO, rows: int) -> Operation[None]:
     room = output.columns()
     if room is not None and (left_out := len(head) - len(fit(table, cells, room))):
         output.say(f"{format_count(left_out, 'more column')}; name those to show, or use --csv")
-    if rows > len(shown):
-        output.say(f"{format_count(rows - len(shown), 'more row')}; --csv and --json print all")
+    if rows > len(cells):
+        output.say(f"{format_count(rows - len(cells), 'more row')}; --csv and --json print all")
     return
     yield  # makes this a generator
 

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import msgspec
 from fdstore.errors import InvalidArgument, MissingExtra, TimedOut, joined
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.sql.table_file import OBJECT_BYTES, TableFile
+from fdstore.text.quantities import format_count
 
 try:
     import duckdb
@@ -38,6 +40,12 @@ OBJECT_COPIES = 6
 
 SPILLED_GB = 10
 """The most that a query writes to its directory."""
+
+SAMPLE_ROWS, ALL_ROWS = 20_480, -1
+"""The rows by which the types of columns are chosen, at first and after a row of another type."""
+
+DELIMITERS, QUOTES = ",;|\t", (b'"', b"'")
+PART = "query a part whose lines are alike, as fd:1#L1-20"
 
 THREADS = 2
 MAX_PROBLEM_CHARS = 800
@@ -60,28 +68,52 @@ def run(query: SqlQuery, folder: Path, target: Any) -> int:
     Raises `InvalidArgument`, `TimedOut`.
     """
     largest = max(table.path.stat().st_size for table in query.tables.values())
-    try:
-        return _run(query, folder, target, OBJECT_BYTES)
-    except InvalidArgument as error:
-        # the buffers of the reader are as large as the largest object that is allowed
-        if largest <= OBJECT_BYTES or "maximum_object_size" not in error.problem:
-            raise
-    target.seek(0)
-    target.truncate()
-    return _run(query, folder, target, largest)
+    object_bytes, sample = OBJECT_BYTES, SAMPLE_ROWS
+    while True:
+        try:
+            return _run(query, folder, target, object_bytes, sample)
+        except InvalidArgument as error:
+            said = str(error.__cause__)
+            if "maximum_object_size" in said and object_bytes < largest:
+                object_bytes = largest  # the buffers of the reader are as large as what is allowed
+            elif "sample_size=-1" in said and sample != ALL_ROWS:
+                sample = ALL_ROWS  # a later row is of another type
+            else:
+                raise
+        target.seek(0)
+        target.truncate()
 
 
-def _run(query: SqlQuery, folder: Path, target: Any, object_bytes: int) -> int:
+def _run(query: SqlQuery, folder: Path, target: Any, object_bytes: int, sample: int) -> int:
     with closing(duckdb.connect(":memory:")) as connection:
         _confine(connection, query, folder, max(MEMORY_MB, OBJECT_COPIES * object_bytes >> 20))
         for name, table in query.tables.items():
             try:
-                connection.execute(f'CREATE VIEW "{name}" AS {table.reader(object_bytes)}')
+                connection.execute(f'CREATE VIEW "{name}" AS {table.reader(object_bytes, sample)}')
+                if table.format == "csv":
+                    _check_rows(connection, name, table)
             except duckdb.Error as error:
-                problem = f"{name} cannot be read as a table: {_without_paths(error, folder)}"
-                raise InvalidArgument("fd", problem) from error
+                problem = f"{name} cannot be read as a table: {_said(error, query, folder)}"
+                raise InvalidArgument("fd", joined(problem, PART)) from error
         with _interrupted_after(query, connection, folder):
             return write_result(connection, query.text, query.form, target)
+
+
+def _check_rows(connection: duckdb.DuckDBPyConnection, name: str, table: TableFile) -> None:
+    """Raise `InvalidArgument` if rows are missing: DuckDB takes first lines with fewer columns than the later
+    ones for a title, and a table of rows of several lengths for one of a single column."""
+    sniffed = f"SELECT Delimiter, SkipRows, HasHeader, Columns FROM sniff_csv('{table.path}')"
+    [(delimiter, skipped, has_header, columns)] = connection.execute(sniffed).fetchall()
+    with table.path.open("rb") as file:
+        skipped_rows = sum(delimiter.encode() in line for line in islice(file, skipped))
+        file.seek(0)
+        is_quoted = file.read(1) in QUOTES
+    if skipped_rows and not has_header:
+        lines = format_count(skipped, "line")
+        problem = f"the first {lines} of {name} have other columns than those after them"
+        raise InvalidArgument("fd", joined(problem, PART))
+    if len(columns) == 1 and not is_quoted and set(columns[0]["name"]) & set(DELIMITERS):
+        raise InvalidArgument("fd", joined(f"the lines of {name} have different numbers of columns", PART))
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, query: SqlQuery, folder: Path, memory_mb: int) -> None:
@@ -130,7 +162,9 @@ def _interrupted_after(
     if is_late.is_set():  # an interrupt may have cut the result
         raise TimedOut("the end of the query", query.timeout_s)
     if problem is not None:
-        said = _without_paths(problem, folder)
+        said = _said(problem, query, folder)
+        if _OF_LINE.search(said):
+            said = joined(said, PART)
         if isinstance(problem, (duckdb.BinderException, duckdb.CatalogException)):
             said = _with_tables_for_hint(said, list(query.tables))
             said = "; ".join([said, *(_described(connection, name) for name in query.tables)])
@@ -165,6 +199,17 @@ def _described(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     return f"{name} has the columns: {columns}{more}"
 
 
-def _without_paths(error: duckdb.Error, folder: Path) -> str:
-    said = str(error).replace(f"{folder}/", "").partition("\n\nLINE ")[0]  # a copy of the query
-    return " ".join(said.split())[:MAX_PROBLEM_CHARS]
+_ADVICE = re.compile(
+    r"\n*(?:LINE \d+: |Possible (?:solutions|fixes):|The search space used was:|  file = ).*", re.DOTALL
+)
+"""What DuckDB shows of its copy of the query and of its options, which a query cannot set here."""
+
+_OF_LINE = re.compile(r"CSV Error on Line|Malformed JSON|\bin line \d")
+
+
+def _said(error: duckdb.Error, query: SqlQuery, folder: Path) -> str:
+    """Return what DuckDB says of these tables, by their names."""
+    said = _ADVICE.sub("", str(error))
+    for name, table in query.tables.items():
+        said = said.replace(str(table.path), name)
+    return " ".join(said.replace(f"{folder}/", "").split())[:MAX_PROBLEM_CHARS]

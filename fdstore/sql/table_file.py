@@ -27,7 +27,7 @@ OBJECT_BYTES = 16 << 20
 Format: TypeAlias = Literal["csv", "json", "lines", "parquet"]
 
 READERS: dict[Format, str] = {
-    "csv": "FROM read_csv('{path}')",
+    "csv": "FROM read_csv('{path}', sample_size={sample})",
     "json": "FROM read_json('{path}', maximum_object_size={object_bytes})",
     "lines": "FROM read_json('{path}', format='newline_delimited', maximum_object_size={object_bytes}, "
     "columns={line: 'BIGINT', text: 'VARCHAR'})",
@@ -89,11 +89,15 @@ class TableFile:
             if self._kept:
                 self.file.write(self._encoder.encode_lines([_Line(self._lines + 1, self._kept.decode())]))
 
-    def reader(self, object_bytes: int) -> str:
-        """Return the query that reads it, with objects of JSON of up to `object_bytes`."""
+    def reader(self, object_bytes: int, sample: int) -> str:
+        """Return the query that reads it, with objects of JSON of up to `object_bytes`; the types of columns
+        of CSV are those of the first `sample` rows, of all for -1."""
         assert self.format is not None
-        query = READERS[self.format].replace("{object_bytes}", str(object_bytes))
-        return query.replace("{path}", str(self.path))
+        values = {"{object_bytes}": str(object_bytes), "{sample}": str(sample), "{path}": str(self.path)}
+        query = READERS[self.format]
+        for name, value in values.items():
+            query = query.replace(name, value)
+        return query
 
     def _format_of(self, head: bytes, *, is_all: bool) -> Format:
         descriptor = self._descriptor

@@ -112,3 +112,19 @@ def test_a_table_that_does_not_exist_leads_to_those_that_do(command, tables):
     assert (
         'citie does not exist! Did you mean "cities"? The tables are a, cities; a has the columns: ' in near
     )
+
+
+def test_a_name_of_a_column_is_shown_as_a_cell_is(command, proc):
+    proc.create("name,\x1b]0;owned\x07\x1b[31mcity\n1,Paris\n", media_type="text/csv")
+
+    found = command("sql", "triage", "fd:1", "FROM content")
+
+    assert "\x1b" not in found.out
+    assert "city" in found.out
+
+
+def test_each_of_several_texts_needs_a_name_of_its_own(command, tables):
+    found = command("sql", "triage", "a=fd:1", "a=name:found.json", "FROM a")
+
+    assert found.code == 2
+    assert "a name of its own" in found.err

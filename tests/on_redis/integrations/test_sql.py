@@ -370,3 +370,73 @@ def test_a_query_that_needs_more_memory_writes_to_its_directory(
 
     assert proc.read(found.fd).text.startswith("n,x\n3000000,fffff")
     assert list(tmp_path.iterdir()) == []
+
+
+GROWING = (
+    "id,msg\n" + "".join(f"{n},hello\n" for n in range(1000)) + "".join(f"{n},bye,x\n" for n in range(2000))
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a,b\n1,2\n3,4,5,6\n", "the first 2 lines of content have other columns"),
+        (GROWING, "the first 1,001 lines of content have other columns"),
+        (GROWING.replace(",", "\t"), "the first 1,001 lines of content have other columns"),
+        ("id,msg\n" + "1,hello\n" * 1000 + "7,he,llo\n2,x\n", "different numbers of columns"),
+        ("a,b\n" + "1,2\n" * 30_000 + "7,8,9\n", "Expected Number of Columns: 2 Found: 3"),
+    ],
+)
+def test_no_row_of_a_table_is_left_out_without_a_word(proc: fdstore.Process, text: str, problem: str) -> None:
+    d = proc.create(text, media_type="text/csv")
+
+    with pytest.raises(InvalidArgument, match="query a part whose lines are alike") as caught:
+        sql_fd(proc, d.fd, "SELECT count(*) FROM content")
+    assert problem in caught.value.problem
+    found = sql_fd(proc, f"{d.fd}#L1-2", "SELECT count(*) AS n FROM content")
+    assert proc.read(found.fd).text == "n\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("The cities of France\nin 2024\na,b,c\n1,2,3\n4,5,6\n", 2),
+        ("Figures of 2024\n1,2\n3,4\n", 2),
+        ("# made by a tool\na,b\n1,2\n", 1),
+        ("a\n1\n2\n", 2),
+        ('"a,b"\n1\n2\n', 2),
+    ],
+)
+def test_a_title_above_a_table_is_none_of_its_rows(proc: fdstore.Process, text: str, count: int) -> None:
+    d = proc.create(text, media_type="text/csv")
+
+    assert proc.read(sql_fd(proc, d.fd, "SELECT count(*) AS n FROM content").fd).text == f"n\n{count}\n"
+
+
+def test_a_late_row_of_another_type_makes_its_column_a_text(proc: fdstore.Process) -> None:
+    rows = "".join(f"{n},{n}\n" for n in range(30_000))
+    d = proc.create(f"id,v\n{rows}oops,2\n", media_type="text/csv")
+
+    found = sql_fd(proc, d.fd, "SELECT max(id) AS id, sum(v) AS v FROM content")
+
+    assert proc.read(found.fd).text == f"id,v\noops,{sum(range(30_000)) + 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "media_type"),
+    [
+        ('{"a":1}\n{"a":3}\nnoise\n{"a":2}\n', "application/json"),
+        ("a,b\n" + "1,2\n" * 30_000 + "7\n", "text/csv"),
+    ],
+)
+def test_an_error_of_the_text_advises_what_is_possible(
+    proc: fdstore.Process, text: str, media_type: str
+) -> None:
+    d = proc.create(text, media_type=media_type)
+
+    with pytest.raises(InvalidArgument, match="query a part whose lines are alike") as caught:
+        sql_fd(proc, d.fd, "FROM content")
+
+    said = str(caught.value)
+    assert [word for word in ("Possible", "table0", "COPY", "read_csv", "=true") if word in said] == []
+    assert proc.read(sql_fd(proc, f"{d.fd}#L1-2", "SELECT count(*) AS n FROM content").fd).text
