@@ -26,7 +26,6 @@ from fdstore.errors import FDStoreError
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.setup.url_arguments import exit_code_of
 
-READER_GONE = 141
 INTERRUPTED = 130
 FAILED_COMPARISON = 2
 """As for grep and diff, whose exit code 1 means no match and a difference."""
@@ -175,7 +174,7 @@ class Verbs(click.Group):
             )
         except BrokenPipeError:
             output.abandon()
-            ctx.exit(READER_GONE)
+            ctx.exit(output.READER_GONE)
         except KeyboardInterrupt as error:
             output.abandon()
             ctx.exit(128 + error.number if isinstance(error, Interrupted) else INTERRUPTED)
@@ -220,7 +219,9 @@ def without_process(error: click.MissingParameter) -> click.UsageError | None:
     from fdstore.store.keys import is_process
 
     ctx = error.ctx
-    if ctx is None or all(param.name != "process" for param in ctx.command.params):
+    if ctx is None or not any(
+        isinstance(param, click.Argument) and param.name == "process" for param in ctx.command.params
+    ):
         return None
     word = ctx.params.get("process") or ""
     if word and is_process(word) and not os.path.exists(word):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import click
@@ -57,11 +58,13 @@ class LimitsCommand(click.Command):
     """A command whose help lists every ceiling, from the table that the store itself uses."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for word in args:
+        from fdstore.store.objects.settings import COLD_SETTINGS
+
+        for before, word in pairwise(["", *args]):
             if re.fullmatch(r"-[0-9.].*", word):
-                raise click.UsageError(
-                    f"{word} is no ceiling: 0 allows nothing, `none` means no ceiling", ctx
-                )
+                said = f"{word} is no ceiling: 0 allows nothing, `none` means no ceiling"
+                of_cold = f"{before} is not negative" if before in COLD_SETTINGS else ""
+                raise click.UsageError(of_cold or said, ctx)
         return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -110,7 +113,7 @@ def limits(session: CliSession, action: str, words: tuple[str, ...]) -> None:
         changed = store.run(ceilings.put(store.prefix, name, value))
         [now] = [each for each in found(store) if each.name == name]
     trees = f"; {format_count(changed, 'tree')} changed" if changed else ""
-    said = f"{name} is {format_value(now.value, now.unit)} now{trees}"
+    said = f"{name} is {_in_force(now)} now{trees}"
     session.show({"ceiling": now, "trees_changed": changed}, said)
 
 
@@ -119,9 +122,16 @@ limits = LimitsCommand(
 )
 
 
-def _show(session: CliSession, store: Store) -> None:
+def _in_force(ceiling: CeilingStatus) -> str:
+    """Return what holds now; of a setting of cold contents that is not set, its default."""
     from fdstore.store.objects.settings import COLD_SETTINGS
 
+    if ceiling.value is None and ceiling.name in COLD_SETTINGS:
+        return ceiling.default
+    return format_value(ceiling.value, ceiling.unit)
+
+
+def _show(session: CliSession, store: Store) -> None:
     rows = found(store)
     if session.as_json:
         output.documents(rows)
@@ -129,9 +139,7 @@ def _show(session: CliSession, store: Store) -> None:
     cells = [
         [
             each.name,
-            each.default
-            if each.value is None and each.name in COLD_SETTINGS
-            else format_value(each.value, each.unit),
+            _in_force(each),
             each.default,
             "" if each.asked is None else format_value(each.asked, each.unit),
             "" if each.used is None else format_value(each.used, each.unit),

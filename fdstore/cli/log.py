@@ -77,6 +77,8 @@ def log(
             if last is None:
                 start = store.run(position_since(store.prefix, process, oldest))
         printer = _Printer(session, full=full)
+        if follow:
+            output.end_with_reader()
         if asks:
             _print_asks(store, printer, process, last, oldest, full=full)
             return

@@ -9,8 +9,10 @@ stdout or stderr (a test checks).
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TYPE_CHECKING
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from fdstore.setup.logs import LogFormat
 
 
+READER_GONE = 141
+"""The exit code of a command whose output nobody reads any more, as of one that SIGPIPE ends."""
+
+
 class OutputFailed(WriteFailed):
     """Writing to standard output failed."""
 
@@ -40,6 +46,23 @@ class OutputFailed(WriteFailed):
 def stdout_is_terminal() -> bool:
     """Return whether standard output is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def end_with_reader() -> None:
+    """Have this command end when nobody reads its output any more, as `| head -1`: one that follows something
+    may have nothing to write for hours, and only who writes learns it. For commands that only look."""
+    try:
+        output = os.dup(sys.stdout.fileno())  # the one of now, whatever the number means later
+    except (OSError, AttributeError):
+        return  # of a test, in memory; or it is closed
+    poll = select.poll()
+    poll.register(output, 0)
+
+    def wait() -> None:
+        if any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll()):
+            os._exit(READER_GONE)
+
+    threading.Thread(target=wait, name="fdstore-reader", daemon=True).start()
 
 
 @contextmanager

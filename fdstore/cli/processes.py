@@ -112,6 +112,8 @@ def ps(session: CliSession, watch: bool, **chosen: Any) -> None:
     query = Query(**chosen)
     with session.store(use="look") as store:
         _print(session, _find(store, query))
+        if watch:
+            output.end_with_reader()
         while watch:
             time.sleep(WATCH_EVERY_S)
             found = _find(store, query)

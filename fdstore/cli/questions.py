@@ -50,6 +50,8 @@ def questions(session: CliSession, tree: str | None, follow: bool) -> None:
             _print_table(found.questions, _now(store))
         output.report_unreadable(found.unreadable, as_json=session.as_json)
         known = {(each.process, each.number) for each in found.questions}
+        if follow:
+            output.end_with_reader()
         while follow:
             time.sleep(LOOK_EVERY_S)
             for each in _find(store, tree).questions:

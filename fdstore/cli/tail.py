@@ -69,6 +69,7 @@ def tail(session: CliSession, process: str, fd: str, follow: bool, lines: Lines,
         from_first, number = lines
         first = max(1, number if from_first else now.lines - number + 1)
         if follow:
+            output.end_with_reader()
             start, skipped = _position(opened, now, first, exact=from_first)
             try:
                 for piece in skip_lines(opened.follow(now.fd, start=start), skipped):

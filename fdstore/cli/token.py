@@ -88,7 +88,8 @@ def token(
         try:
             store.run(record(store.prefix, str(process)))
         except NotFound as error:
-            output.say(f"fdstore: {error}; the first call with this token creates it")
+            by = "its parent" if "." in str(process) else "the first call with this token"
+            output.say(f"fdstore: {error}; {by} creates it")
         secret = tokens.new_secret()
         added = store.run(
             tokens.add_token(

@@ -9,6 +9,7 @@ import pytest
 
 from fdstore.model.records import Descriptor, Export, ProcessRecord, Slice
 from fdstore.store.contents import contents
+from fdstore.store.processes import processes
 from tests.acceptance.conftest import peak_bytes
 from tests.waiting import PATIENCE_S
 
@@ -122,6 +123,23 @@ def test_cat_ends_silently_when_its_reader_closes_the_pipe(command, proc):
         err = process.stderr.read()
 
     assert (process.returncode, err) == (141, b"")
+
+
+FOLLOWING = [("questions", "-f"), ("tail", "-f", "triage", "1"), ("log", "-f", "triage.1"), ("ps", "--watch")]
+
+
+@pytest.mark.parametrize("words", FOLLOWING, ids=lambda words: words[0])
+def test_what_follows_ends_with_its_reader_though_it_has_nothing_to_write(command, store, proc, words):
+    with proc.open_stream() as stream:
+        stream.write("a line\n")
+        child = proc.child()
+        store.run(processes.launch(child.handle, '{"query": "wait"}'))
+
+        with command.start(*words) as process:
+            process.stdout.close()
+            process.wait(PATIENCE_S)
+
+        assert process.returncode == 141
 
 
 def test_a_full_output_device_is_an_error(command, proc):

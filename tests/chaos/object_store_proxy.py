@@ -283,9 +283,9 @@ class ObjectStoreProxy:
         if answer is None:
             return False
         body = answer.body if answer.cut_at is None else answer.body[: answer.cut_at]
+        self.bytes_served += len(body)  # before: its reader may look as soon as it has them
         writer.write(_head(request, answer) + body)
         await writer.drain()
-        self.bytes_served += len(body)
         if answer.cut_at is not None:
             while writer.transport.get_write_buffer_size():
                 await asyncio.sleep(0.001)

@@ -67,7 +67,9 @@ def parse_url(name: str, value: str) -> str:
     except ValueError as error:  # brackets that hold no IPv6 address, or no pair of them
         raise InvalidArgument(name, f"{quoted(value)} is not a URL: {error}") from error
     problem = ""
-    if parts.scheme not in SCHEMES:
+    if value.lower() == NONE:
+        problem = f"it is unset by: fdstore limits unset {name}"
+    elif parts.scheme not in SCHEMES:
         problem = f"{quoted(value)} is none of {', '.join(f'{each}://...' for each in SCHEMES)}"
     elif len(value) > MAX_URL_CHARS or not value.isprintable() or " " in value:
         problem = f"a URL of 1-{MAX_URL_CHARS} characters without blanks is needed"

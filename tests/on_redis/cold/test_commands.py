@@ -59,6 +59,21 @@ def test_hot_and_cold_are_told_apart(say: Say, store: Store, tmp_path: Path) -> 
     say("limits", "unset", "cold")
 
 
+def test_unset_says_what_holds_then(say: Say, tmp_path: Path) -> None:
+    say("limits", "set", "cold", f"file://{tmp_path}/o")
+    for name, value, default in (
+        ("cold_after", "none", "24h; 1h if its tree ended"),
+        ("cold_min", "5MB", "128KiB"),
+        ("cold_mb_per_s", "7", "50"),
+    ):
+        assert f"{name} is {value} now" in say("limits", "set", name, value)
+        assert f"{name} is {default} now" in say("limits", "unset", name)
+    assert "fdstore limits unset cold" in say("limits", "set", "cold", "none", code=1)
+    assert "cold is nowhere now" in say("limits", "unset", "cold")
+    assert "cold_mb_per_s is not negative" in say("limits", "set", "cold_mb_per_s", "-5", code=2)
+    assert "`none` means no ceiling" in say("limits", "set", "tree_fds", "-5", code=2)
+
+
 WRONG: list[tuple[str, str, str]] = [
     ("cold", "http://example.org/x", "none of file://"),
     ("cold", "s3://key:secret@bucket", "credentials"),

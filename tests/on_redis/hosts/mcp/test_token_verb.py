@@ -52,6 +52,16 @@ def test_a_token_for_a_process_that_is_not_there_names_those_that_are(token: Run
     assert "the first call with this token creates it" in wrong.stderr
 
 
+def test_a_token_for_a_child_that_is_not_there_says_who_creates_it(token: Run, store: Store) -> None:
+    store.process("triage")
+
+    said = token("add", "ada", "--process", "triage.7").stderr
+
+    assert "triage.7 does not exist" in said
+    assert "its parent creates it" in said
+    assert "the first call" not in said
+
+
 def test_tokens_are_listed_with_their_last_use_and_removed(token: Run, store: Store) -> None:
     token("add", "ada", "--process", "triage")
     secret = json.loads(token("add", "bob", "--process", "triage.1", "--tree", "--json").stdout)["token"]
@@ -67,6 +77,13 @@ def test_tokens_are_listed_with_their_last_use_and_removed(token: Run, store: St
     assert token("rm", "bob").exit_code == 0
     assert store.run(find_token(store.prefix, secret)) is None
     assert "ada" in token("rm", "bob").output
+
+
+def test_what_is_missing_is_told_by_its_name(redis_url: str) -> None:
+    said = CliRunner().invoke(cli, ["token", "--url", redis_url]).output
+
+    assert "PROC" not in said
+    assert "{add|ls|rm}" in said or "add" in said
 
 
 def test_mistakes_are_told(token: Run) -> None:
