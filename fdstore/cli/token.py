@@ -72,6 +72,8 @@ def token(
         raise click.UsageError(f"usage: fdstore token {action}{'' if action == 'ls' else ' NAME'}")
     if (process is None) == (action == "add"):
         raise click.UsageError("token add needs --process, the other actions do not take it")
+    if expires == 0:
+        raise click.UsageError("--expires 0 is over at once; as 12h or 30d, or without it never")
     try:
         permissions = parse_permissions(",".join(allow))
     except InvalidArgument as error:
@@ -115,9 +117,15 @@ def _show(session: CliSession, found: list[Token], now_s: float) -> None:
             each.name,
             f"{each.process}*" if each.whole_tree else each.process,
             ",".join(each.permissions),
-            "never" if each.expires_at is None else moment(each.expires_at),
+            _expiry(each, now_s),
             "never" if each.used_at is None else ago(each.used_at, now_s),
         ]
         for each in found
     ]
     output.table(TABLE, cells)
+
+
+def _expiry(token: Token, now_s: float) -> str:
+    if token.expires_at is None:
+        return "never"
+    return f"{moment(token.expires_at)}{' (expired)' if token.expires_at <= now_s else ''}"

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import StoreFull
-from fdstore.store.tokens import find_token
+from fdstore.store.tokens import add_token, find_token, new_secret
 
 Run = Callable[..., Result]
 
@@ -79,6 +79,16 @@ def test_tokens_are_listed_with_their_last_use_and_removed(token: Run, store: St
     assert "ada" in token("rm", "bob").output
 
 
+def test_an_expired_token_is_listed_as_one(token: Run, store: Store) -> None:
+    store.run(add_token(store.prefix, new_secret(), "late", "t", frozenset({"read"}), expires_s=-1.0))
+    token("add", "ada", "--process", "t", "--expires", "2h")
+
+    late, ada = sorted(token("ls").output.splitlines()[1:], reverse=True)
+
+    assert "(expired)" in late
+    assert "(expired)" not in ada
+
+
 def test_what_is_missing_is_told_by_its_name(redis_url: str) -> None:
     said = CliRunner().invoke(cli, ["token", "--url", redis_url]).output
 
@@ -94,10 +104,11 @@ def test_mistakes_are_told(token: Run) -> None:
         for words in (
             *(("add", "ada", "--process", "triage"), ("add", "a b", "--process", "triage")),
             *(("add", "bob", "--process", "Triage"), ("rm", "bob")),
+            *(("add", "bob", "--process", "triage", "--expires", "0s"),),
             *(("add", "bob"), ("ls", "bob"), ("rm",), ("ls", "--process", "triage")),
             ("add", "bob", "--process", "triage", "--allow", "all"),
         )
-    ] == [1, 1, 1, 1, 2, 2, 2, 2, 2]
+    ] == [1, 1, 1, 1, 2, 2, 2, 2, 2, 2]
 
 
 def test_a_token_works_on_a_full_store(token: Run, store: Store, fill_redis: Callable[[], None]) -> None:
