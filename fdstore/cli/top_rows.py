@@ -204,15 +204,17 @@ def asking_line(snapshot: LiveSnapshot) -> str:
 
 
 def headline(snapshot: LiveSnapshot) -> str:
-    """Return the counts of a snapshot in one line."""
+    """Return the counts of a snapshot in one line; those that ask a model for another process are none of the
+    processes of its tree."""
     states: dict[str, int] = {}
-    for process in snapshot.processes:
+    members = [process for process in snapshot.processes if process.kind != "asks"]
+    for process in members:
         states[process.state] = states.get(process.state, 0) + 1
     counted = ", ".join(f"{states[state]} {state}" for state in PROCESS_MOVES if state in states)
     of_all = f" of {snapshot.total_trees}" if snapshot.total_trees > len(snapshot.trees) else ""
     parts = [
         f"{format_count(len(snapshot.trees), 'tree')}{of_all}",
-        format_count(len(snapshot.processes), "process", "processes") + (f" ({counted})" if counted else ""),
+        format_count(len(members), "process", "processes") + (f" ({counted})" if counted else ""),
         format_count(len(snapshot.streams), "stream"),
         format_count(sum(each.vanished_at is None for each in snapshot.workers), "worker"),
     ]

@@ -94,8 +94,8 @@ class RunExport:
 
     @property
     def process_count(self) -> int:
-        """The number of processes in the page."""
-        return len(self._whole.processes)
+        """The number of processes of the run, as its tree counts them."""
+        return sum(process.kind != "asks" for process in self._whole.processes)
 
     def prepare(self) -> Iterator[Operation[None]]:
         """Yield what is to be run before the head and the body are made. The first one raises `NotFound`,

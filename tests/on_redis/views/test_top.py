@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from fdstore.local.redis_server import PrivateServer
 from fdstore.model.lifecycle import ENDED, PROCESS_MOVES
 from fdstore.setup import optional_packages
 from fdstore.store.keys import process_keys
-from fdstore.store.processes import leases, process_records, processes
+from fdstore.store.processes import asks, leases, process_records, processes
+from fdstore.store.processes.asks import Ask, AskPart, AskSettings
 from fdstore.store.views.live import live
 from fdstore.testing import call, say
 from tests.on_redis.running_agents import READER, running, tool
@@ -43,6 +45,23 @@ def fill(store: Store) -> None:
     store.process("other").create("y", source=HOSTILE)
     ended = store.process("ended")
     ended.end()
+
+
+def test_every_count_of_processes_leaves_out_those_that_ask_for_another(store: Store, redis_url: str) -> None:
+    proc = store.process("triage")
+    proc.create("a text")
+    asked = [Ask(0, "Which dates?", [AskPart("fd:1")])]
+    assert store.run(asks.start(proc.handle, "call", asked, AskSettings(model="any")))
+
+    counted = {
+        words: CliRunner().invoke(cli, [*words.split(), "--url", redis_url], terminal_width=120).output
+        for words in ("top --once", "status", "limits show triage")
+    }
+
+    assert "1 tree, 1 process (1 open)" in counted["top --once"]
+    assert re.search(r"1 tree, 1 process \(1 not ended\)|1 process\b", counted["status"])
+    assert re.search(r"tree_processes +1,000 +1\b", counted["limits show triage"])
+    assert store.tree("triage").processes == 1
 
 
 def screen(
