@@ -89,7 +89,8 @@ def limits(session: CliSession, action: str, words: tuple[str, ...]) -> None:
     """Show, set or unset the ceilings: limits of all trees, whatever their programs ask for.
 
     VALUE is a whole number (64, 20k, 500M), for bytes one with a unit (4GiB, 500MB). 0 allows nothing; none
-    means no ceiling, even if there is a default. unset restores the default.
+    means no ceiling, even if there is a default. unset restores the default; that of tree_bytes bounds the
+    trees that are created under it.
 
     A tree that asks for more gets the ceiling; existing trees follow immediately. Requests over a ceiling of
     all trees together fail with quota_exceeded. `set cold URL` (file:///dir, s3://bucket/prefix, gs://, az://)
