@@ -62,7 +62,7 @@ class LimitsCommand(click.Command):
 
         for before, word in pairwise(["", *args]):
             if re.fullmatch(r"-[0-9.].*", word):
-                said = f"{word} is no ceiling: 0 allows nothing, `none` means no ceiling"
+                said = f"{word} is not a ceiling: 0 allows nothing, `none` means no ceiling"
                 of_cold = f"{before} is not negative" if before in COLD_SETTINGS else ""
                 raise click.UsageError(of_cold or said, ctx)
         return super().parse_args(ctx, args)

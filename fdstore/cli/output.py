@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 READER_GONE = 141
-"""The exit code of a command whose output nobody reads any more, as of one that SIGPIPE ends."""
+"""Exit code after the reader of standard output closed the pipe; a shell reports the same for SIGPIPE."""
 
 
 class OutputFailed(WriteFailed):
@@ -49,8 +49,9 @@ def stdout_is_terminal() -> bool:
 
 
 def end_with_reader() -> None:
-    """Have this command end when nobody reads its output any more, as `| head -1`: one that follows something
-    may have nothing to write for hours, and only who writes learns it. For commands that only look."""
+    """Exit with `READER_GONE` as soon as the reader closes the pipe, as `head -1` does. A command that waits
+    for new output would otherwise notice only at its next write. The process exits without cleanup: call
+    this from commands that only read."""
     try:
         output = os.dup(sys.stdout.fileno())  # the one of now, whatever the number means later
     except (OSError, AttributeError):

@@ -24,7 +24,7 @@ class PendingCalls(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The waits of a run, as stored with its snapshot: the asks that were begun, the calls of outside
     functions, the process that each other call waits for, the lanes that answer the asks, and the calls that
     wait for a person. `slept_s` is how far its clock was moved by sleeping; `said` is what people have said
-    by now, `notes` what the model is told of it."""
+    by now, `notes` what the model reads about it."""
 
     asked: list[int] = []
     outside: list[int] = []

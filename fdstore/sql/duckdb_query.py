@@ -200,7 +200,8 @@ def _described(connection: duckdb.DuckDBPyConnection, name: str) -> str:
 
 
 _ADVICE = re.compile(
-    r"\n*(?:LINE \d+: |Possible (?:solutions|fixes):|The search space used was:|  file = ).*", re.DOTALL
+    r"(?:\n\nLINE \d+: |\n\s*(?:Possible (?:solutions|fixes):|The search space used was:|file = )).*",
+    re.DOTALL,
 )
 """What DuckDB shows of its copy of the query and of its options, which a query cannot set here."""
 
@@ -210,6 +211,7 @@ _OF_LINE = re.compile(r"CSV Error on Line|Malformed JSON|\bin line \d")
 def _said(error: duckdb.Error, query: SqlQuery, folder: Path) -> str:
     """Return what DuckDB says of these tables, by their names."""
     said = _ADVICE.sub("", str(error))
-    for name, table in query.tables.items():
+    # the path of table1 begins that of table10
+    for name, table in sorted(query.tables.items(), key=lambda each: -len(str(each[1].path))):
         said = said.replace(str(table.path), name)
     return " ".join(said.replace(f"{folder}/", "").split())[:MAX_PROBLEM_CHARS]

@@ -115,9 +115,9 @@ class ContentInfo:
 
     def learn(self, first: int, value: bytes) -> Group:
         """Decode and cache a field of the index. Return the group."""
-        return self.groups.put(first, self.group_of(first, value))
+        return self.groups.put(first, self.decode_group(first, value))
 
-    def group_of(self, first: int, value: bytes) -> Group:
+    def decode_group(self, first: int, value: bytes) -> Group:
         """Decode a field of the index, which is packed while the content is cold. Raises `ValueError`."""
         if is_packed(value):
             value = unpack_field(value, self.descriptor.page_size)

@@ -123,7 +123,7 @@ def _field(head: str, pages: list[_Page], sizes: list[int]) -> bytes:
 
 def _count(digits: str) -> int:
     if not digits.isdecimal():
-        raise ValueError(f"{digits[:20]!r} is no count of an index")
+        raise ValueError(f"{digits[:20]!r} is not a count")
     return int(digits)
 
 

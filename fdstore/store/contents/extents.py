@@ -153,7 +153,7 @@ def _page_starts(info: ContentInfo, pages: range) -> Operation[list[TextPosition
             values, created = yield [("HMGET", info.keys.index, *missing), info.proof]
             info.check(created, complete=None not in values)
             fetched = {
-                first: info.group_of(first, value) for first, value in zip(missing, values, strict=True)
+                first: info.decode_group(first, value) for first, value in zip(missing, values, strict=True)
             }
         for first in some:
             group = fetched.get(first) or (yield from group_with(info, first))

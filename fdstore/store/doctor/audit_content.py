@@ -66,7 +66,10 @@ class AuditProgress:
 _LAYOUT = CONTENT.some("tail", "split", "index", "tier", "where")
 
 STORE_OBJECT = "its object is the text: store that again, and only then close its descriptors"
-RESTORE_OBJECT = "restore the object from a backup of the object store; else close its descriptors"
+RESTORE_OBJECT = (
+    "restore the object from a backup of the object store; if it is whole, its index is wrong: "
+    "store it again, and only then close its descriptors"
+)
 
 
 def check_content(

@@ -440,3 +440,14 @@ def test_an_error_of_the_text_advises_what_is_possible(
     said = str(caught.value)
     assert [word for word in ("Possible", "table0", "COPY", "read_csv", "=true") if word in said] == []
     assert proc.read(sql_fd(proc, f"{d.fd}#L1-2", "SELECT count(*) AS n FROM content").fd).text
+
+
+def test_an_error_names_the_table_and_keeps_the_words_of_its_value(proc: fdstore.Process) -> None:
+    whole = proc.create('{"a": 1}\n').fd
+    bad = proc.create('{"a": 1}\nnoise\n', media_type="application/json").fd
+    fds = {f"t{number}": whole for number in range(12)}
+
+    with pytest.raises(InvalidArgument, match=r"^fd: t10 cannot be read as a table: .*file \"t10\""):
+        sql_fd(proc, fds | {"t10": bad}, "FROM t0")
+    with pytest.raises(InvalidArgument, match="LINE 5: Possible fixes: none"):
+        sql_fd(proc, whole, "SELECT CAST('LINE 5: Possible fixes: none' AS INT)")
