@@ -61,8 +61,11 @@ def within(seconds: float) -> Iterator[None]:
     assert time.monotonic() - began < stretched(seconds)
 
 
-def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: str = "it") -> None:
-    """Return when `happened()` is true; fail if it is still false after `seconds`."""
+def wait_until(happened: Callable[[], object], seconds: float = PATIENCE_S, what: object = "it") -> None:
+    """Return when `happened()` is true; fail if it is still false after `seconds`.
+
+    `what` is formatted when it fails, and so may tell how far it came.
+    """
     until = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < until, f"{what} did not happen within {seconds:g} s"

@@ -8,6 +8,7 @@ B is a directory with a HOME of its own.
 
 from __future__ import annotations
 
+import calendar
 import os
 import re
 import shutil
@@ -50,6 +51,7 @@ VARYING = {
     r"\bvm:\d+-[0-9a-f]{6}\b": "vm:WORKER",
     r"assistant-[a-z2-7]{6}": "assistant-ID",
     r" after \S+ m?s$": "",
+    rf"\b(?:{'|'.join(calendar.month_abbr[1:])})\b": "MONTH",  # in the log of Redis
     r"<?\d[\d.]* m?s\b(?! ago)": "TIME",
     r"\bnow\b|\b\d+ \w+ ago": "AGO",
     r"<?\d[\d.,]*": "0",
@@ -73,6 +75,7 @@ class Terminal:
     def __init__(self, log: Path, folder: Path, environ: dict[str, str]) -> None:
         self._log = log
         self._seen = 0
+        self._typed = ""
         with log.open("wb") as output:
             self._bash = Child(
                 ["bash"],
@@ -86,10 +89,12 @@ class Terminal:
             )
 
     def __repr__(self) -> str:
-        return f"<a terminal that printed {self._log.read_text('utf-8', 'replace')}>"
+        printed = self._log.read_text("utf-8", "replace")
+        return f"the output that is shown after\n{self._typed}\nin a terminal that printed\n{printed}\n"
 
     def type(self, lines: str) -> None:
         assert self._bash.stdin
+        self._typed = lines
         self._bash.stdin.write(lines)
         self._bash.stdin.flush()
 
@@ -178,9 +183,7 @@ def follow(block: Block, folder: Path, terminals: Terminals) -> None:
     terminal = terminals[block.terminal]
     if block.terminal != FIRST:
         terminal.type(block.text)
-        wait_until(
-            lambda: not missing_lines(block.shown, terminal.unseen), what=f"{block.text} in {terminal}"
-        )
+        wait_until(lambda: not missing_lines(block.shown, terminal.unseen), what=terminal)
         return
     printed = ""
     is_refused = block.shown.startswith("fdstore: ")
