@@ -207,8 +207,9 @@ def _damage(batch: Batch, number: int, message: str) -> DamagedRecord | None:
     command = batch[number]
     if command == ("EXEC",):
         command = next((each for each in reversed(batch[:number]) if each[0] == "EVALSHA"), batch[number - 1])
-    if command[0] not in ("EVALSHA", "EVAL"):
-        key = str(command[-2 if command[0] == "XREAD" else 1])
+    is_script = command[0] in ("EVALSHA", "EVAL")
+    key = str(command[3 if is_script else -2 if command[0] == "XREAD" else 1])
+    tree = key.partition("{")[2].partition("}")[0] if is_script else ""
+    if not tree:
         return DamagedRecord(f"the key {key}", message)
-    tree = str(command[3]).partition("{")[2].partition("}")[0]
     return DamagedRecord(f"a record of tree {tree}", f"{message} ({name_of(command)})")

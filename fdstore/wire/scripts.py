@@ -175,6 +175,13 @@ class LoadedScripts:
         return found
 
 
+def though_full(command: Command) -> Command:
+    """Return a call that runs a command of one key also if Redis has no memory left: for what makes room, and
+    what must go on meanwhile. Redis refuses only the first write of a script. Its reply is the command's."""
+    name, key, *arguments = command
+    return script("though_full")(key=key, command=name, arguments=arguments)
+
+
 def hset_if_accepted(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:
     """Return a transaction that stores fields in the hash `key` if a script accepts them. The fields bypass
     Lua, which takes four times as long as storing them.

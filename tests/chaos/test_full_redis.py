@@ -1,17 +1,24 @@
-"""A Redis at its maxmemory: no partial writes remain, and closing, ending and killing work."""
+"""A Redis at its maxmemory: no partial writes remain, and what makes room works: closing, ending, killing,
+sweeping, moving contents out."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from fdstore.client import Process, Store
-from fdstore.errors import StoreFull
+from fdstore.errors import NotFound, StoreFull
+from fdstore.model.records import TreeLimits
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import leases, processes
+from fdstore.store.views import gauges, worker_registry
+from fdstore_workers.sweeper import Sweeper
+from tests import cold_contents
 from tests.chaos.conftest import Execute, Faults
+from tests.waiting import wait_until
 
 ROOM_BYTES = 3_000_000
 TEXT = "".join(f"{number}\n" for number in range(100_000))
@@ -98,3 +105,61 @@ def test_agents_keep_their_leases_and_can_be_killed_in_a_full_redis(
 
     assert back.decision == "wake"
     assert set(done.cancelled) == {"t", child.id, other.id}
+
+
+def test_contents_move_out_of_a_full_redis_and_their_objects_go(
+    proc: Process, store: Store, fill: Callable[[], None], tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore")
+    proc.create(TEXT * 3)
+    place = tmp_path / "cold"
+    fill()
+    cold_contents.use_cold(store, f"file://{place}")
+
+    assert cold_contents.turn_cold(store) == 2
+    assert proc.read("fd:2", mode="line", start=200_001, count=1).text == "0\n"
+    proc.close("fd:1")
+    proc.close("fd:2")
+    cold_contents.turn_cold(store)
+
+    assert cold_contents.objects_in(place) == []
+
+
+def is_gone(store: Store, tree: str) -> bool:
+    try:
+        store.tree(tree)
+    except NotFound:
+        return True
+    return False
+
+
+def test_a_worker_sweeps_a_full_redis(
+    proc: Process, store: Store, fill: Callable[[], None], execute: Execute, tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore")
+    old = store.process("old", limits=TreeLimits(retention_days=1))
+    old.create(TEXT)
+    old.end()
+    execute("HSET", "fdstore:{old}", "used_at", "1000000000.000")
+    execute("ZADD", "fdstore:trees", "0", "old")
+    lost = store.run(processes.create_child(proc.handle, [], state="ready"))
+    assert store.run(leases.claim(lost.keys, "a worker that dies"))
+    execute("HSET", lost.keys.record, "lease_until", "1000000000.000")
+    execute("ZADD", "fdstore:{t}:leases", "1000000000.000", lost.id)
+    woken: list[str] = []
+    sweeper = Sweeper(store, "here:1", woken.append)
+    fill()
+    cold_contents.use_cold(store, f"file://{tmp_path / 'cold'}")
+
+    sweeper.start()
+    try:
+        wait_until(lambda: is_gone(store, "old"), what="the end of a tree past its retention")
+        wait_until(lambda: lost.id in woken, what="the wake-up of a process whose worker died")
+        wait_until(lambda: store.tree("t").cold_fds == 1, what="the move")
+        wait_until(lambda: store.run(gauges.read_gauges("fdstore")).sweep_lag_s is not None, what="the sums")
+        registered = store.run(worker_registry.workers("fdstore"))
+    finally:
+        sweeper.stop()
+
+    assert registered == ["here:1"]
+    assert store.run(worker_registry.workers("fdstore")) == []

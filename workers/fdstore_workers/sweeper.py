@@ -293,10 +293,10 @@ class Sweeper:
             self._forget_at = time.monotonic() + REMEMBER_S
             self._over.clear()
         started = time.monotonic()
-        swept = sweep(self._store, self._wake, moment, self._over, self._report, self._has_moved)
-        if time.monotonic() >= self._collect_at:
-            self._collect_at = time.monotonic() + COLLECT_EVERY_S
+        if started >= self._collect_at:  # first: in a full Redis it makes room for the rest
+            self._collect_at = started + COLLECT_EVERY_S
             collect_due(self._store, self._report, self._has_moved)
+        swept = sweep(self._store, self._wake, moment, self._over, self._report, self._has_moved)
         self._store_totals(swept, moment + time.monotonic() - started)
         self._store.run(leases.observe(self._store.prefix))  # else a long sweep would count as a gap
         return leases.SWEEP_EVERY_S

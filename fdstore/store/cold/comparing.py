@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fdstore.store.cold.unneeded import Runs
+from fdstore.store.cold.unneeded import Runs, give_up_upload
 from fdstore.store.keys import TreeKeys, content_keys, is_root
 from fdstore.store.objects import object_store
 from fdstore.store.objects.object_store import StoredObject
@@ -70,5 +70,4 @@ def _unknown(tree: TreeKeys, objects: list[Garbage]) -> Operation[list[Garbage]]
 
 def list_garbage(garbage: Garbage) -> Operation[None]:
     """List an object for deletion by the next turn of `delete_unneeded`."""
-    yield [("ZADD", garbage.tree.unneeded, 0, garbage.where)]
-    yield [("SADD", garbage.tree.cold_trees, garbage.tree.tree)]
+    yield from give_up_upload(garbage.tree, garbage.where)

@@ -12,6 +12,8 @@ object. What differs stays in Redis, where `doctor` finds it.
 A death in between leaves the content as it was, and an object on the list. When a content was last read is
 what Redis itself remembers of the key of its pages (OBJECT IDLETIME), so a read costs nothing. Moving reads
 the pages too; a content whose upload failed therefore stays due in this process while nobody else reads it.
+
+All of it works in a Redis that has no memory left, where it is needed most.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ from fdstore.text.index import Group, IndexWriter
 from fdstore.text.packed_index import pack_field, pack_page
 from fdstore.text.paging import Page
 from fdstore.wire.operation import Operation, new_op
-from fdstore.wire.scripts import script, text
+from fdstore.wire.scripts import script, text, though_full
 
 LOST_UPLOAD_S = 3600.0
 """After so long, and four times what it should take, an upload counts as lost."""
@@ -222,7 +224,7 @@ class Mover:
             untouched_s = max(-1, int(time.monotonic() - read_at) - 2)
             _, reply = self._store.run(
                 _both(
-                    ("SET", sums_key, bytes(sums), "EX", STAGED_FOR_S),
+                    though_full(("SET", sums_key, bytes(sums), "EX", STAGED_FOR_S)),
                     script("cold_out")(
                         tree=tree.record,
                         content=info.keys.record,

@@ -26,8 +26,8 @@ from fdstore.store.objects.records import content_of, path_of
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import replies_or_damage, unreadable
 from fdstore.telemetry.counts import count
-from fdstore.wire.operation import Operation
-from fdstore.wire.scripts import script, text
+from fdstore.wire.operation import Command, Operation
+from fdstore.wire.scripts import script, text, though_full
 
 AT_ONCE = 200
 """Objects of a tree that are deleted in one turn."""
@@ -57,15 +57,19 @@ def list_upload(tree: TreeKeys, where: str, lost_after_s: float) -> Operation[No
     """List an object before its upload: it is deleted after so many seconds, unless a content has it then.
     Three round trips."""
     now_s = yield from redis_now()
-    yield [("ZADD", tree.unneeded, f"{now_s + lost_after_s:.6f}", where)]
-    yield [("SADD", tree.cold_trees, tree.tree)]
+    yield [though_full(("ZADD", tree.unneeded, f"{now_s + lost_after_s:.6f}", where))]
+    yield [_enter(tree)]
 
 
 def give_up_upload(tree: TreeKeys, where: str) -> Operation[None]:
     """Have an object deleted whose content did not become cold, even if it was taken off as lost before its
     upload was complete. Two round trips."""
-    yield [("ZADD", tree.unneeded, 0, where)]
-    yield [("SADD", tree.cold_trees, tree.tree)]
+    yield [though_full(("ZADD", tree.unneeded, 0, where))]
+    yield [_enter(tree)]
+
+
+def _enter(tree: TreeKeys) -> Command:
+    return though_full(("SADD", tree.cold_trees, tree.tree))
 
 
 def trees_with_objects(prefix: str) -> Operation[list[TreeKeys]]:
@@ -103,7 +107,7 @@ def take_off(tree: TreeKeys, deleted: list[bytes], *, has_others: bool) -> Opera
     yield [("SREM", tree.cold_trees, tree.tree)]
     listed, cold = yield [("EXISTS", tree.unneeded), ("HGET", tree.record, "cold_fds")]
     if listed or cold not in (None, b"0"):  # an upload began meanwhile
-        yield [("SADD", tree.cold_trees, tree.tree)]
+        yield [_enter(tree)]
 
 
 def delete_unneeded(store: Runs, url: str) -> Deleted:

@@ -9,5 +9,6 @@ local tier, found = unpack(redis.call('HMGET', content, 'tier', 'where'))
 if tier ~= 'cold' or found ~= where or redis.call('EXISTS', content .. ':index') == 0 then
   return { 'ok', '0' }
 end
+redis.call('HDEL', content .. ':index', '') -- removing first, as in write_end, if nothing
 redis.call('HSET', content .. ':index', unpack(ARGV, fields_from))
 return { 'ok', '1' }

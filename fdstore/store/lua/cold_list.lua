@@ -5,6 +5,7 @@
 -- ->    ok left {where, ...}: `left` is '1' if the tree has other objects, now or later
 local key = tree .. ':cold:objects'
 local due = {}
+redis.call('ZREM', key, '') -- removing first, as in write_end, if nothing
 for _, where in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', stamp(seconds_now()), 'LIMIT', 0, most)) do
   local process, number = string.match(where, '^(.+)%-(%d+)%-%x+$')
   local named = process and redis.pcall('HGET', process_record(tree, process) .. ':fd:' .. number, 'where')

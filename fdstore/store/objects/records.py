@@ -16,6 +16,7 @@ from fdstore.errors import DamagedRecord, quoted
 from fdstore.store.keys import ContentKeys, TreeKeys, is_content
 from fdstore.store.record_format import show_bytes
 from fdstore.wire.operation import Operation
+from fdstore.wire.scripts import though_full
 
 COLD = "cold"
 
@@ -45,7 +46,7 @@ def is_of_store(where: str, store_id: str) -> bool:
 def store_id(prefix: str) -> Operation[str]:
     """Return the id of a store, made by the first call. One round trip. Raises `DamagedRecord`."""
     key = TreeKeys(prefix, "").cold_store
-    _, found = yield [("SET", key, new_store_id(), "NX"), ("GET", key)]
+    _, found = yield [though_full(("SET", key, new_store_id(), "NX")), ("GET", key)]
     shown = show_bytes(found or b"")
     if not re.fullmatch(r"[0-9a-f]{6}", shown):
         raise DamagedRecord(key, f"{quoted(shown, 40)} is not the id of a store")

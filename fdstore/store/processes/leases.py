@@ -37,7 +37,7 @@ from fdstore.store.record_format import (
 )
 from fdstore.wire.operation import Batch, Command, Operation, new_op
 from fdstore.wire.script_constants import MAX_DOUBLINGS
-from fdstore.wire.scripts import script, text
+from fdstore.wire.scripts import script, text, though_full
 
 T = TypeVar("T")
 
@@ -413,7 +413,7 @@ def observe(prefix: str) -> Operation[Observation]:
     left_s = detector.look(now)
     yield [
         ("UNLINK", key),
-        ("HSET", key, "seen", f"{detector.seen:.6f}", "since", f"{detector.since:.6f}"),
+        though_full(("HSET", key, "seen", f"{detector.seen:.6f}", "since", f"{detector.since:.6f}")),
         ("EXPIRE", key, OBSERVED_S),
     ]
     return Observation(now, left_s)

@@ -46,7 +46,7 @@ from fdstore.store.tree_limits import LIMITS
 from fdstore.store.trees.cold_place import put_cold, size_in
 from fdstore.text.numbers import BYTE_UNITS, COUNT_UNITS, MAX_INTEGER, parse_number
 from fdstore.wire.operation import Alongside, Batch, Command, Operation
-from fdstore.wire.scripts import script
+from fdstore.wire.scripts import script, though_full
 
 NONE = "none"
 """The value that turns a ceiling off, even one with a default."""
@@ -170,7 +170,7 @@ def put(prefix: str, name: str, value: str | None) -> Operation[int]:
     command: Command = ("HDEL", key, name)
     if value is not None:
         parsed = parse_value(name, value)
-        command = ("HSET", key, name, NONE if parsed is None else parsed)
+        command = though_full(("HSET", key, name, NONE if parsed is None else parsed))
     yield [command]
     return (yield from apply_to_all(prefix))
 

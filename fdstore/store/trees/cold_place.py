@@ -17,7 +17,7 @@ from fdstore.store.objects.settings import parse_setting, parse_url
 from fdstore.store.record_format import decode_count, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.wire.operation import Batch, Disk, Operation
-from fdstore.wire.scripts import text
+from fdstore.wire.scripts import text, though_full
 
 SAMPLES = 3
 """Contents whose objects are looked for: the first one may be lost."""
@@ -31,7 +31,7 @@ def put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
         parse_setting(name, value)
         if name == "cold":
             yield from _set_up_place(prefix, parse_url(name, value))
-        yield [("HSET", key, name, value)]
+        yield [though_full(("HSET", key, name, value))]
         return
     if name == "cold":
         contents = (yield from cold_totals(prefix))[0]

@@ -30,6 +30,7 @@ from fdstore.store.views.worker_registry import decode_workers, worker_reads
 from fdstore.telemetry.metric_table import Metric, Plot
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation, Value
+from fdstore.wire.scripts import though_full
 
 KEPT_S = DAY_S
 """The time for which the sums are kept after the last sweep."""
@@ -197,7 +198,7 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
     }
     key = totals_key(prefix)
     *_, now = yield [
-        ("HSET", key, *(part for field in sums.items() for part in field)),
+        though_full(("HSET", key, *(part for field in sums.items() for part in field))),
         ("EXPIRE", key, KEPT_S),
         ("TIME",),
     ]

@@ -6,6 +6,7 @@ that people see when it vanished and what it held.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from fdstore.store.record_format import decode_moment, decode_or_none, show_byte
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Batch, Operation, Value
+from fdstore.wire.scripts import though_full
 
 LONGEST_S = 60.0
 """The longest registration. One that lasts longer was made before the Redis clock was set back."""
@@ -104,14 +106,17 @@ def register_worker(
     its operator allows, as JSON ("" if that is not known), `load` what it is busy with. Remove workers that
     vanished `KEPT_S` ago, the oldest beyond `MAX_VANISHED`, and those whose registration lasts too long: if
     such a worker lives, it registers again."""
+    facts: dict[Callable[[str], str], Value] = {
+        commands_key: commands,
+        agents_key: no_agents or ACCEPTS_AGENTS,
+        permissions_key: permissions,
+        load_key: b"" if load is None else msgspec.json.encode(load),
+    }
     vanished, too_long, *_ = yield [
         ("ZRANGEBYSCORE", workers_key(prefix), "-inf", f"{now_s - LONGEST_S:.3f}", "WITHSCORES"),
         ("ZRANGEBYSCORE", workers_key(prefix), f"({now_s + LONGEST_S:.3f}", "+inf"),
-        ("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker),
-        ("HSET", commands_key(prefix), worker, commands),
-        ("HSET", agents_key(prefix), worker, no_agents or ACCEPTS_AGENTS),
-        ("HSET", permissions_key(prefix), worker, permissions),
-        ("HSET", load_key(prefix), worker, b"" if load is None else msgspec.json.encode(load)),
+        though_full(("ZADD", workers_key(prefix), f"{now_s + for_s:.3f}", worker)),
+        *(though_full(("HSET", key(prefix), worker, value)) for key, value in facts.items()),
     ]
     forgotten = _forgotten(vanished, now_s)
     if dead := [each for each in (*forgotten, *too_long) if each != worker.encode()]:
@@ -249,11 +254,12 @@ def acquire_sweep(prefix: str, worker: str, seconds: float) -> Operation[float]:
     """Acquire or renew the right to sweep for `seconds`, and return 0.0; if another worker holds it, return
     in how many seconds its right ends. Two that hold it do no harm."""
     key, ttl_ms = f"{prefix}:sweeper", int(seconds * 1000)
-    taken, holder, left_ms = yield [("SET", key, worker, "NX", "PX", ttl_ms), ("GET", key), ("PTTL", key)]
+    take = though_full(("SET", key, worker, "NX", "PX", ttl_ms))
+    taken, holder, left_ms = yield [take, ("GET", key), ("PTTL", key)]
     if taken is None and holder == worker.encode():
         yield [("PEXPIRE", key, ttl_ms)]
     elif taken is None and left_ms > 2 * ttl_ms:  # the clock was set back, and its holder may be dead
-        yield [("SET", key, worker, "PX", ttl_ms)]
+        yield [though_full(("SET", key, worker, "PX", ttl_ms))]
         return 0.0
     is_ours = taken is not None or holder == worker.encode()
     return 0.0 if is_ours else max(left_ms, 1) / 1000
