@@ -32,7 +32,6 @@ from fdstore.setup.settings import HOST_PATIENCE_S, HOST_READ_CHARS, VARIABLES, 
 from fdstore.sql import duckdb_query
 from fdstore.store.content_info import MAX_GROUPS
 from fdstore.store.contents import page_fields, staging
-from fdstore.store.doctor import check
 from fdstore.store.processes import leases
 from fdstore.store.streams import streams
 from fdstore.store.tree_limits import LIMITS
@@ -46,7 +45,7 @@ from fdstore.text.previews.sample import END_BYTES, WHOLE_BYTES
 from fdstore.text.quantities import format_bound
 from fdstore.tools.catalogue import BUILT_IN, READING_TOOLS
 from fdstore.tools.clearing import ClearingConfig
-from fdstore.wire import breaker, retry
+from fdstore.wire import breaker, retry, server_info
 from fdstore.wire.script_constants import MAX_DOUBLINGS, MAX_LOSSES_KEPT
 from fdstore_workers import health, supervisor
 from fdstore_workers.pipeline import poll_loop
@@ -173,7 +172,7 @@ NUMBERS: dict[str, float] = {
     "mcp_programs_at_once": toolsets.PROGRAMS_AT_ONCE,
     "mcp_question_chars": questions.MAX_SHOWN_CHARS,
     "mcp_updates_every_s": updates.EVERY_S,
-    "nearly_full_percent": check.NEARLY_FULL * 100,
+    "nearly_full_percent": server_info.NEARLY_FULL * 100,
     "one_trip_kb": staging.SEND_BYTES / 1000,
     "pipeline_grace_s": poll_loop.GRACE_S,
     "pretty_chars": readable_text.MAX_CHARS["pretty"],

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+NEARLY_FULL = 0.9
+"""The part of maxmemory above which `doctor` reports a problem, and contents move out before their time."""
+
 
 def software(info: Mapping[str, Any]) -> str:
     """Return the name of the server's software.

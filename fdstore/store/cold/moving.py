@@ -13,11 +13,13 @@ A death in between leaves the content as it was, and an object on the list. When
 what Redis itself remembers of the key of its pages (OBJECT IDLETIME), so a read costs nothing. Moving reads
 the pages too; a content whose upload failed therefore stays due in this process while nobody else reads it.
 
+While Redis is nearly full, contents are due before their time, those first that were not read for longest.
 All of it works in a Redis that has no memory left, where it is needed most.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -55,6 +57,7 @@ from fdstore.text.packed_index import pack_field, pack_page
 from fdstore.text.paging import Page
 from fdstore.wire.operation import Operation, new_op
 from fdstore.wire.scripts import script, text, though_full
+from fdstore.wire.server_info import NEARLY_FULL
 
 LOST_UPLOAD_S = 3600.0
 """After so long, and four times what it should take, an upload counts as lost."""
@@ -63,6 +66,9 @@ BACKED_AT_ONCE = 100
 """Contents of a tree that are brought back in one turn."""
 
 MAX_ATTEMPTS_KEPT = 10_000
+
+EARLY_AFTER_S = 60.0
+"""The least time without a read after which a content is due while Redis is nearly full."""
 
 _LAYOUT = CONTENT.some("tail", "split", "index")
 
@@ -83,11 +89,12 @@ class Moved(msgspec.Struct):
 
 
 class Due(msgspec.Struct, frozen=True):
-    """A content that may move."""
+    """A content that may move; `early` only while Redis is nearly full."""
 
     tree: TreeKeys
     content: str
     idle_s: float
+    early: bool = False
 
 
 class _Changed(Exception):
@@ -157,7 +164,8 @@ class Mover:
             for due in self._store.run(due_contents(tree, settings, self._touched_ago)):
                 if not self._go_on():
                     return
-                self._content(due, settings, moved)
+                if not due.early or self._store.run(_is_nearly_full(tree)):
+                    self._content(due, settings, moved)
         except SKIPPABLE as error:
             moved.note(str(error))
 
@@ -379,6 +387,7 @@ def due_contents(
     if size - cold < settings.min_bytes:
         return []
     after_s = settings.after_s if live > 0 else min(settings.after_s, ENDED_TREE_AFTER_S)
+    early_after_s = EARLY_AFTER_S if (yield from _is_nearly_full(tree)) else math.inf
     [members] = yield from replies_or_damage([("SMEMBERS", tree.contents)])
     if isinstance(members, DamagedRecord):
         raise members
@@ -396,10 +405,16 @@ def due_contents(
             if state != b"sealed" or tier or not show_bytes(size_bytes or b"").isdecimal():
                 continue
             ago_s = touched_ago(tree.tree, content)
-            was_due = ago_s is not None and idle_s + 2 >= ago_s
-            if int(size_bytes) >= settings.min_bytes and (idle_s >= after_s or was_due):
-                due.append(Due(tree, content, idle_s))
+            is_due = idle_s >= after_s or (ago_s is not None and idle_s + 2 >= ago_s)
+            if int(size_bytes) >= settings.min_bytes and (is_due or idle_s >= early_after_s):
+                due.append(Due(tree, content, idle_s, early=not is_due))
     return sorted(due, key=lambda each: -each.idle_s)
+
+
+def _is_nearly_full(tree: TreeKeys) -> Operation[bool]:
+    """Return whether the Redis of a tree has little memory left. One round trip."""
+    [reply] = yield [script("cold_room")(tree=tree.record, size_bytes=0, share=NEARLY_FULL)]
+    return outcome(reply, tree.tree) == [b"0"]
 
 
 def load_content(tree: TreeKeys, content: str) -> Operation[tuple[ContentInfo, dict[str, str]]]:

@@ -29,6 +29,9 @@ from fdstore.wire.scripts import script
 READS, WITHIN_S = 3, 60
 """So many reads within so many seconds bring a content back."""
 
+ROOM = 0.75
+"""Up to this share of maxmemory."""
+
 AT_ONCE_BYTES = 16_000_000
 """A content up to this size is brought back by its reader, a larger one by the sweep."""
 
@@ -102,7 +105,7 @@ def bring_back(info: ContentInfo) -> Operation[bool]:
     this call. Raises as `read_missing`, `StoreFull`."""
     d, tree = info.descriptor, tree_of(info.keys)
     [room, (tier, where)] = yield [
-        script("cold_room")(tree=tree.record, size_bytes=d.bytes),
+        script("cold_room")(tree=tree.record, size_bytes=d.bytes, share=ROOM),
         ("HMGET", info.keys.record, "tier", "where"),
     ]
     if outcome(room, d.producer) != [b"1"] or not tier or not where:

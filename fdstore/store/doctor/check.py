@@ -16,13 +16,10 @@ from fdstore.store.doctor.safety import Finding, problem, well
 from fdstore.text.quantities import format_size
 from fdstore.wire.operation import Batch, Everywhere, Operation
 from fdstore.wire.scripts import text
-from fdstore.wire.server_info import is_cluster_node, software, software_version
+from fdstore.wire.server_info import NEARLY_FULL, is_cluster_node, software, software_version
 from fdstore.wire.store_url import StoreUrl
 
 log = logging.getLogger("fdstore")
-
-NEARLY_FULL = 0.9
-"""The part of maxmemory above which `doctor` reports a problem."""
 
 
 class Primary(msgspec.Struct, frozen=True):

@@ -127,7 +127,7 @@ def parse_rate(name: str, value: str) -> float:
 COLD_SETTINGS = {
     "cold": ColdSetting("where contents go that nobody reads", "nowhere", parse_url),
     "cold_after": ColdSetting(
-        "the time without a read after which a content moves there",
+        "the time without a read after which a content moves there; less while Redis is nearly full",
         "24h; 1h if its tree ended",
         parse_duration,
     ),

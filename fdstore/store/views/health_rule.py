@@ -15,9 +15,9 @@ from typing import Literal
 
 from fdstore.model.people import AskingProcess
 from fdstore.model.records import Record
-from fdstore.store.doctor.check import NEARLY_FULL
 from fdstore.store.doctor.safety import Finding, note, problem, well
 from fdstore.text.quantities import duration, format_count, format_size, moment
+from fdstore.wire.server_info import NEARLY_FULL
 
 PATIENCE_S = 60.0
 """Seconds. Health reports a process that waits longer for a worker, and a sweep that is older."""
