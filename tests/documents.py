@@ -59,16 +59,15 @@ def blocks_of(document: str) -> list[Block]:
     ]
 
 
-def check_output(document: Path, shown: str, printed: str) -> None:
-    """Check that a block of a document printed what is shown below it."""
+def check_output(document: Path, shown: str, printed: str, frame: str = "```text\n{}```") -> None:
+    """Check that a block of a document printed what is shown below it, in this frame."""
     checker = doctest.OutputChecker()
     if checker.check_output(shown, printed, doctest.ELLIPSIS):
         return
     if os.environ.get("WRITE_OUTPUTS"):
         text = document.read_text("utf-8")
-        document.write_text(
-            text.replace(f"```text\n{shown}```", f"```text\n{output_now(shown, printed)}```"), "utf-8"
-        )
+        now = frame.format(output_now(shown, printed))
+        document.write_text(text.replace(frame.format(shown), now), "utf-8")
     raise AssertionError(checker.output_difference(doctest.Example("", shown), printed, doctest.ELLIPSIS))
 
 
