@@ -175,11 +175,13 @@ class LoadedScripts:
         return found
 
 
-def though_full(command: Command) -> Command:
+def though_full(command: Command, expire_s: int | None = None) -> Command:
     """Return a call that runs a command of one key also if Redis has no memory left: for what makes room, and
-    what must go on meanwhile. Redis refuses only the first write of a script. Its reply is the command's."""
+    what must go on meanwhile. Redis refuses only the first write of a script. Its reply is the command's. A
+    server that does not know the script runs it after the rest of its batch: nothing there may need it."""
     name, key, *arguments = command
-    return script("though_full")(key=key, command=name, arguments=arguments)
+    expires = "" if expire_s is None else expire_s
+    return script("though_full")(key=key, expire_s=expires, command=name, arguments=arguments)
 
 
 def hset_if_accepted(decide: Command, tell: Command, key: str, lent: str, fields: list[Value]) -> Batch:

@@ -163,3 +163,27 @@ def test_a_worker_sweeps_a_full_redis(
 
     assert registered == ["here:1"]
     assert store.run(worker_registry.workers("fdstore")) == []
+
+
+def test_what_a_sweep_stores_is_whole_in_a_redis_that_lost_its_scripts(
+    proc: Process, store: Store, execute: Execute, faults: Faults, tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore")
+    cold_contents.use_cold(store, f"file://{tmp_path / 'cold'}")
+
+    def flush() -> None:
+        execute("SCRIPT", "FLUSH")
+        faults.note("scripts lost")
+
+    flush()
+    store.run(leases.observe("fdstore"))
+    flush()
+    store.run(gauges.store_totals("fdstore", [], 1.0))
+    flush()
+    store.run(worker_registry.acquire_sweep("fdstore", "here:1", 4.0))
+    flush()
+
+    assert cold_contents.turn_cold(store) == 1
+    assert proc.read("fd:1", mode="line", start=7, count=1).text == "6\n"
+    for key in (leases.observed_key("fdstore"), gauges.totals_key("fdstore"), "fdstore:sweeper"):
+        assert execute("TTL", key) > 0

@@ -367,7 +367,11 @@ def _batch(batch: list[Any]) -> Operation[list[Any]]:
 
 
 def _both(*commands: Any) -> Operation[list[Any]]:
-    return _batch(list(commands))
+    """Run commands one after the other: each needs what those before have written."""
+    replies: list[Any] = []
+    for each in commands:
+        replies += yield [each]
+    return replies
 
 
 def due_contents(

@@ -44,9 +44,12 @@ def is_of_store(where: str, store_id: str) -> bool:
 
 
 def store_id(prefix: str) -> Operation[str]:
-    """Return the id of a store, made by the first call. One round trip. Raises `DamagedRecord`."""
+    """Return the id of a store, made by the first call. One round trip, then. Raises `DamagedRecord`."""
     key = TreeKeys(prefix, "").cold_store
-    _, found = yield [though_full(("SET", key, new_store_id(), "NX")), ("GET", key)]
+    [found] = yield [("GET", key)]
+    if found is None:
+        yield [though_full(("SET", key, new_store_id(), "NX"))]
+        [found] = yield [("GET", key)]
     shown = show_bytes(found or b"")
     if not re.fullmatch(r"[0-9a-f]{6}", shown):
         raise DamagedRecord(key, f"{quoted(shown, 40)} is not the id of a store")

@@ -413,7 +413,8 @@ def observe(prefix: str) -> Operation[Observation]:
     left_s = detector.look(now)
     yield [
         ("UNLINK", key),
-        though_full(("HSET", key, "seen", f"{detector.seen:.6f}", "since", f"{detector.since:.6f}")),
-        ("EXPIRE", key, OBSERVED_S),
+        though_full(
+            ("HSET", key, "seen", f"{detector.seen:.6f}", "since", f"{detector.since:.6f}"), OBSERVED_S
+        ),
     ]
     return Observation(now, left_s)

@@ -198,8 +198,7 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
     }
     key = totals_key(prefix)
     *_, now = yield [
-        though_full(("HSET", key, *(part for field in sums.items() for part in field))),
-        ("EXPIRE", key, KEPT_S),
+        though_full(("HSET", key, *(part for field in sums.items() for part in field)), KEPT_S),
         ("TIME",),
     ]
     return seconds_of(now)
