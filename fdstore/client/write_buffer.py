@@ -6,6 +6,7 @@ The thresholds count characters; of bytes, bytes.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import Any
 
 from fdstore.errors import (
@@ -43,15 +44,27 @@ kept and sent again with the next try."""
 
 
 class WriteBuffer:
-    """The text that a writer has accepted and not stored, and whether it may accept more. Thread-safe."""
+    """The text that a writer has accepted and not stored, and whether it may accept more. Thread-safe.
+
+    An exception at any moment, as by Ctrl-C, loses nothing and doubles nothing: the appender takes parts and
+    the number of the last one in one step, so those that it has are known. A signal handler may call it, too.
+    """
 
     def __init__(self, appender: StreamAppender) -> None:
         self.appender = appender
         self.ended: str | None = None
         self.error: FDStoreError | None = None
-        self.chars = 0
-        self._parts: list[Any] = []  # all of one kind, str or bytes: see `admit`
-        self._lock = threading.Lock()
+        self._ending: str | None = None
+        self._put_chars = 0
+        self._parts: deque[tuple[int, Any]] = deque()
+        """Pieces, each with its number: the characters put up to its end. All are str or all bytes, see
+        `StreamAppender.admit`."""
+        self._lock = threading.RLock()  # of those who put; never held by who waits for anything
+
+    @property
+    def chars(self) -> int:
+        """The size of what is buffered; more if a `put` was interrupted."""
+        return self._put_chars - self.appender.taken
 
     @property
     def is_over(self) -> bool:
@@ -79,10 +92,12 @@ class WriteBuffer:
         if isinstance(text, str) and not text.isascii():
             encode(text)
         with self._lock:
+            if self._ending is not None:
+                raise StreamClosed(self.appender.fd, self._ending)
             self.appender.admit(text)
+            self._put_chars += len(text)
             if text:
-                self._parts.append(text)
-            self.chars += len(text)
+                self._parts.append((self._put_chars, text))
 
     def check(self) -> None:
         """Raise if no more text can be stored."""
@@ -91,12 +106,29 @@ class WriteBuffer:
         if self.ended is not None:
             raise StreamClosed(self.appender.fd, self.ended)
 
-    def hand_over(self) -> None:
-        """Pass all buffered text to the appender."""
+    def close(self, state: str | None) -> None:
+        """Accept no more text, since the stream is about to end in this state; None: it is not, after all."""
         with self._lock:
-            parts, self._parts, self.chars = self._parts, [], 0
+            self._ending = state
+
+    def hand_over(self) -> None:
+        """Pass all buffered text to the appender. Of one caller at a time, and of its signal handlers."""
+        self._forget_taken()
+        parts = self._parts.copy()
         if parts:
-            self.appender.put(type(parts[0])().join(parts))
+            pieces = [piece for _, piece in parts]
+            self.appender.put(type(pieces[0])().join(pieces), parts[-1][0])
+            self._forget_taken()
+
+    def leave_to_parent(self) -> None:
+        """Store nothing from here: this is a fork, and the parent writes the stream."""
+        self._lock = threading.RLock()
+        problem = f"{self.appender.fd} is written by the process that was forked; open a stream of its own"
+        self.error = Fenced(self.appender.process, problem)
+
+    def _forget_taken(self) -> None:
+        while self._parts and self._parts[0][0] <= self.appender.taken:
+            self._parts.popleft()
 
 
 def check_reason(reason: object) -> str:

@@ -84,7 +84,7 @@ class Counts:
             self._file = os.dup(file.fileno())
         self._memory = memoryview(mmap.mmap(self._file, processes * SLOT_BYTES))
         self._numbers: memoryview[float] = self._memory.cast("d")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pid = 0
         self._slot: int | None = None
         self._indexes: dict[Key, int] = {}
@@ -136,7 +136,7 @@ class Counts:
         if self._pid == os.getpid():
             return
         # no other thread: it is the first use after a fork, or the first of all
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         with self._lock:
             self._indexes, self._series, self._before, self._slot = {}, {}, {}, None
             for slot in range(self._slots):

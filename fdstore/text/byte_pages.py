@@ -6,6 +6,7 @@ So a position needs no index: bytes have neither characters nor lines.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 from fdstore.text.paging import Page
 
@@ -52,6 +53,12 @@ class ByteCutter:
     def rest(self) -> Page:
         """Return the last page as if the content ended here. More may be fed afterwards."""
         return Page(b"".join(self._pending), 0)
+
+    def copied(self) -> ByteCutter:
+        """Return a cutter at the same place."""
+        copied = copy(self)
+        copied._pending = self._pending.copy()
+        return copied
 
 
 def cut_bytes(data: bytes, page_size: int) -> Iterator[list[Page]]:

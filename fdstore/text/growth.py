@@ -8,6 +8,8 @@ index that describe these. Everything before is final. Bytes are the same withou
 
 from __future__ import annotations
 
+from copy import copy
+
 import msgspec
 
 from fdstore.text.byte_pages import ByteCutter
@@ -56,6 +58,12 @@ class GrowingText:
         growth.chars = growth._index.chars + len(text)
         return growth
 
+    def copied(self) -> GrowingText:
+        """Return a copy."""
+        copied = copy(self)
+        copied._cutter, copied._index = self._cutter.copied(), self._index.copied()
+        return copied
+
     def add(self, text: str) -> GrowthStep:
         """Append a piece. Return what must be stored. Raises `InvalidArgument` for a lone surrogate."""
         before = self.chars
@@ -99,6 +107,12 @@ class GrowingBytes:
         growth._full_pages = page - 1 + len(growth._cutter.feed(last))
         growth.chars = size_bytes
         return growth
+
+    def copied(self) -> GrowingBytes:
+        """Return a copy."""
+        copied = copy(self)
+        copied._cutter = self._cutter.copied()
+        return copied
 
     def add(self, data: bytes) -> GrowthStep:
         """Append a piece. Return what must be stored."""

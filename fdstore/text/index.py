@@ -228,13 +228,20 @@ class IndexWriter:
     def with_last(self, page: Page) -> IndexWriter:
         """Return a copy of the index with `page` as the last page. This one is unchanged, so that `page` can
         be added again when it is longer."""
-        whole = IndexWriter()
-        whole.pages, whole.newlines, whole.chars = self.pages, self.newlines, self.chars
-        whole.bytes, whole.ends_line = self.bytes, self.ends_line
-        whole._rows, whole._head, whole._entries = self._rows.copy(), self._head, self._entries.copy()
-        whole._sizes, whole._row_start = self._sizes.copy(), self._row_start
+        whole = self.copied()
+        whole._full = {}
         whole.add([page])
         return whole
+
+    def copied(self) -> IndexWriter:
+        """Return a copy."""
+        copied = IndexWriter()
+        copied.pages, copied.newlines, copied.chars = self.pages, self.newlines, self.chars
+        copied.bytes, copied.ends_line = self.bytes, self.ends_line
+        copied._rows, copied._head, copied._entries = self._rows.copy(), self._head, self._entries.copy()
+        copied._sizes, copied._row_start = self._sizes.copy(), self._row_start
+        copied._full = self._full.copy()
+        return copied
 
     @classmethod
     def before_last(cls, page: int, size_bytes: int, value: bytes) -> IndexWriter:

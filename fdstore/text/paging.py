@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from copy import copy
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -131,6 +132,12 @@ class Cutter:
         """Return the last page as if the text ended here. More may be fed afterwards."""
         [page] = _encoded(["".join(self._pending)])
         return page
+
+    def copied(self) -> Cutter:
+        """Return a cutter at the same place of a text that is fed by `feed_text`."""
+        copied = copy(self)
+        copied._pending = self._pending.copy()
+        return copied
 
     def _decode(self, data: bytes, *, final: bool) -> str:
         kept = len(self._decoder.getstate()[0])

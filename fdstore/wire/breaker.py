@@ -117,7 +117,7 @@ class Breaker:
 
     def forget(self) -> None:
         """Forget all outages, as after a fork: a probe of the parent never ends here."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._outages: dict[Hashable, Outage] = {}
         self._found: dict[Hashable, FDStoreError] = {}
         self._probed: set[Hashable] = set()

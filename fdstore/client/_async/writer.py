@@ -12,6 +12,7 @@ deadline of its call is written by the background task when the store takes it.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 import warnings
 import weakref
@@ -19,7 +20,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
-from fdstore.client._async.support import Event, Lock, join, start, wait_within
+from fdstore.client._async.support import Event, Lock, is_held_here, join, start, wait_within
 from fdstore.client.write_buffer import (
     FINAL,
     MAX_AGE_S,
@@ -29,9 +30,19 @@ from fdstore.client.write_buffer import (
     check_reason,
     reason_of,
 )
-from fdstore.errors import STORE_FAILURES, FDStoreError, StreamClosed
-from fdstore.store.streams.streams import StreamAppender, check_exit_code
+from fdstore.errors import STORE_FAILURES, FDStoreError, StreamClosed, WrongEventLoop
+from fdstore.store.streams.streams import StreamAppender, check_chain, check_exit_code
 from fdstore.wire.operation import Operation
+
+_writers: weakref.WeakSet[StreamWriter] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for writer in _writers:
+        writer._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Ending(NamedTuple):
@@ -62,9 +73,9 @@ class StreamWriter:
         self._buffer = WriteBuffer(appender)
         self._renew_every_s = appender.lease_s / RENEWALS_PER_LEASE
         self._stored_at = time.monotonic()
-        self._failing = False
+        self._failing = self._is_forked = False
         self._ending: _Ending | None = None
-        self._storing = Lock()  # held for a round trip
+        self._storing = Lock()  # held for a round trip; a signal handler may take it again
         self._wake = Event()  # text is buffered, or the writer is stopped
         self._enough = Event()  # enough text is buffered, or the writer is stopped
         self._kept: list[StreamWriter] = []  # this one, once its end is left to the background task
@@ -72,6 +83,14 @@ class StreamWriter:
         self._task = start(
             f"stream {self.fd}", _store_periodically, weakref.ref(self), self._wake, every_s, self._kept
         )
+        _writers.add(self)
+
+    def _leave_to_parent(self) -> None:
+        # other threads may have held these locks at the fork
+        self._is_forked, self._storing = True, Lock()
+        self._stopped, self._wake, self._enough = Event(), Event(), Event()
+        self._stopped.set()
+        self._buffer.leave_to_parent()
 
     def __repr__(self) -> str:
         return f"<fdstore.aio.StreamWriter {self.fd}>"
@@ -144,17 +163,18 @@ class StreamWriter:
 
     async def end(self, exit_code: int = 0, *, chain: str = "") -> None:
         """Store the buffered text and end the stream: readers get EOF and the exit code (and `chain`, the
-        exit codes of the pipelines that produced it). After an end it does nothing. Raises as `write` does,
-        and `InvalidArgument`. If the store took no writes until the deadline of this call, that is raised,
-        and the end is written when it does, unless this program ends before.
+        exit codes of the pipelines that produced it). After an end it does nothing. What another thread or
+        task writes meanwhile is stored too, or refused. Raises as `write` does, and `InvalidArgument`. If the
+        store took no writes until the deadline of this call, that is raised, and the end is written when it
+        does, unless this program ends before.
 
         >>> out = await proc.open_stream()
         >>> await out.end(exit_code=1)
         >>> (await proc.stat(out.fd)).exit_code
         1
         """
-        code = check_exit_code(exit_code)
-        await self._end(_Ending("sealed", lambda: self._buffer.appender.seal(code, chain)))
+        code, codes = check_exit_code(exit_code), check_chain(chain)
+        await self._end(_Ending("sealed", lambda: self._buffer.appender.seal(code, codes)))
 
     async def fail(self, reason: str) -> None:
         """Break the stream: readers get the text written so far and then the reason (1-200 characters). After
@@ -170,10 +190,18 @@ class StreamWriter:
         await self._end(_Ending("broken", lambda: self._buffer.appender.break_off(reason)))
 
     async def _end(self, ending: _Ending) -> None:
+        if self._is_forked:
+            self._buffer.check()
+        before = self._ending
         try:
             async with self._storing:
                 self._ending = ending
+                self._buffer.close(ending.state)
                 await self._store_end(ending)
+        except WrongEventLoop:
+            self._ending = before
+            self._buffer.close(before and before.state)
+            raise
         except STORE_FAILURES:
             self._failing = True
             self._kept.append(self)
@@ -223,7 +251,8 @@ class StreamWriter:
         self._stopped.set()
         self._enough.set()
         self._wake.set()
-        await join(self._task)
+        if not is_held_here(self._storing):  # by what a signal handler interrupted: the task waits for it
+            await join(self._task)
 
     async def _store_or_renew(self) -> bool:
         """Store the buffer when it is full or old enough, or an end that was not taken before, or renew the

@@ -23,10 +23,9 @@ Writers do not know their readers; reading is in `completion` and `following`.
 from __future__ import annotations
 
 import secrets
-from collections import deque
 from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from fdstore.errors import InvalidArgument, NotFound, NotText, StreamClosed, quoted
 from fdstore.model.records import ContentKind
@@ -42,6 +41,7 @@ from fdstore.text.growth import GrowingBytes, GrowingText, GrowthStep, empty_ind
 from fdstore.text.index import group_of
 from fdstore.text.media_types import BYTES_TYPE, type_of_bytes
 from fdstore.text.numbers import MAX_INTEGER
+from fdstore.text.paging import encode
 from fdstore.text.words import joined_words
 from fdstore.wire.operation import Batch, Operation, Receive, Send, Value, new_op
 from fdstore.wire.script_constants import MAX_STREAM_LEASE_S
@@ -63,14 +63,31 @@ ARGUMENT_BYTES = 4000
 more log."""
 
 
+class _Unstored(NamedTuple):
+    """What a writer has still to store. It is replaced as a whole, so an exception at any moment, as by
+    Ctrl-C, leaves it as it was before a step or after it.
+
+    growth   what the pieces that are `ready` make of the stream, the last of them included
+    waiting  the pieces behind them
+    ready    the requests of the pieces that come first; the first may have been sent
+    taken    the highest number of a `put`
+    """
+
+    growth: GrowingText | GrowingBytes
+    kind: ContentKind | None
+    waiting: tuple[str | bytes, ...] = ()
+    ready: tuple[Batch, ...] = ()
+    taken: int = 0
+
+
 class StreamAppender:
     """The writing end of a stream, with the text, or the bytes, still to be stored. `growth` is that of an
     empty text for a stream that has no kind yet; if it becomes one of bytes, its pages have
     `byte_page_size`.
 
-    `store` may be interrupted at any moment (a lost connection, a cancelled task) and called again: it
-    resends the last piece, which the script recognizes. So a piece is sent only after the previous one is
-    stored; but its request is built while the previous one is in flight.
+    `store` may be interrupted at any moment (a lost connection, a cancelled task, Ctrl-C, a signal handler
+    that calls it) and called again: it resends the last piece, which the script recognizes. So a piece is
+    sent only after the previous one is stored; but its request is built while the previous one is in flight.
     """
 
     def __init__(
@@ -89,44 +106,67 @@ class StreamAppender:
         self._handle = handle
         self._content = content
         self._keys: ContentKeys = content_keys(handle.keys.tree, content)
-        self._growth = growth
         self._writer = writer
         self.lease_s = UNLEASED_S if lease_s is None else lease_s
         self._lease: str | float = "" if lease_s is None else lease_s
         self._end_op = new_op()  # makes ending idempotent: the first end stays
-        self._kind: ContentKind | None = None
+        kind: ContentKind | None = None
         if growth.chars:
-            self._kind = "bytes" if isinstance(growth, GrowingBytes) else "text"
+            kind = "bytes" if isinstance(growth, GrowingBytes) else "text"
         self._byte_page_size = byte_page_size
         self._media_type = media_type
-        self._waiting: deque[str | bytes] = deque()
-        self._ready: deque[Batch] = deque()  # the first may have been sent
+        self._rest = _Unstored(growth, kind)
 
     @property
     def chars(self) -> int:
         """The length of the stream in characters (of bytes: in bytes), with what is still to be stored."""
-        return self._growth.chars + sum(map(len, self._waiting))
+        return self._rest.growth.chars + sum(map(len, self._waiting))
+
+    @property
+    def process(self) -> str:
+        """The id of the process that writes it."""
+        return self._handle.id
+
+    @property
+    def taken(self) -> int:
+        """The highest number of a `put`."""
+        return self._rest.taken
+
+    @property
+    def _waiting(self) -> tuple[str | bytes, ...]:
+        return self._rest.waiting
+
+    @property
+    def _ready(self) -> tuple[Batch, ...]:
+        return self._rest.ready
 
     def admit(self, piece: str | bytes) -> None:
         """Let the first piece decide the kind of the stream. Raises `NotText` for text if it holds bytes,
         `InvalidArgument` for bytes if it holds text."""
         kind: ContentKind = "bytes" if isinstance(piece, bytes) else "text"
-        if not piece or kind == self._kind:
+        rest = self._rest
+        if not piece or kind == rest.kind:
             return
-        if self._kind == "bytes":
+        if rest.kind == "bytes":
             raise NotText(self.fd, self._media_type, self.chars)
-        if self._kind == "text":
+        if rest.kind == "text":
             raise InvalidArgument("text", f"{self.fd} holds text, so bytes cannot be added to it")
-        self._kind = kind
-        if isinstance(piece, bytes):
-            self._growth = GrowingBytes(self._byte_page_size)
+        growth = GrowingBytes(self._byte_page_size) if isinstance(piece, bytes) else rest.growth
+        self._rest = rest._replace(kind=kind, growth=growth)
 
-    def put(self, piece: str | bytes) -> None:
-        """Queue text, which must hold no lone surrogate, or bytes for the next `store`. Raises as `admit`."""
+    def put(self, piece: str | bytes, number: int = 0) -> None:
+        """Queue text, which must hold no lone surrogate, or bytes for the next `store`; in the same moment
+        `number` becomes `taken`. One up to `taken` is queued already. Raises as `admit`."""
         self.admit(piece)
-        if piece and self._waiting and len(self._waiting[-1]) + len(piece) <= ARGUMENT_BYTES:
-            piece = cast("Any", self._waiting.pop()) + piece  # of the same kind
-        self._waiting.extend(piece[i : i + PIECE_CHARS] for i in range(0, len(piece), PIECE_CHARS))
+        rest = self._rest
+        if 0 < number <= rest.taken:
+            return
+        waiting = rest.waiting
+        if piece and waiting and len(waiting[-1]) + len(piece) <= ARGUMENT_BYTES:
+            piece = cast("Any", waiting[-1]) + piece  # of the same kind
+            waiting = waiting[:-1]
+        cut = (piece[i : i + PIECE_CHARS] for i in range(0, len(piece), PIECE_CHARS))
+        self._rest = rest._replace(waiting=(*waiting, *cut), taken=max(number, rest.taken))
 
     def store(self) -> Operation[None]:
         """Store the queued text: one round trip for each piece. Short ones that wait together are one.
@@ -137,20 +177,25 @@ class StreamAppender:
         while self._ready or self._waiting:
             if not self._ready:
                 self._prepare_next()
+            sent = self._ready[0]
             if self._waiting and len(self._ready) == 1:
-                yield Send(self._ready[0], "append")
+                yield Send(sent, "append")
                 self._prepare_next()
                 replies = yield Receive("append")
             else:
-                replies = yield self._ready[0]
+                replies = yield sent
             self._check(replies)
-            self._ready.popleft()
+            rest = self._rest
+            if rest.ready and rest.ready[0] is sent:  # else a signal handler has stored it too
+                self._rest = rest._replace(ready=rest.ready[1:])
 
     def store_once(self, piece: str, call_id: str | None) -> Operation[None]:
         """Store the text of one tool call as one piece; idempotent by `call_id`. Raises as `store`, and
         `NotText` for a stream of bytes."""
         self.admit(piece)
-        self._check((yield self._request(self._add(piece), call_id)))
+        growth = self._rest.growth.copied()
+        self._check((yield self._request(self._add(growth, piece), call_id)))
+        self._rest = self._rest._replace(growth=growth)
 
     def renew(self) -> Operation[None]:
         """Renew the lease. Raises as `store`."""
@@ -169,7 +214,7 @@ class StreamAppender:
         yield from self._end("broken", "", reason)
 
     def _request(self, change: GrowthStep | None, call_id: str | None = None) -> Batch:
-        here, process, is_bytes = self._keys, self._handle.keys, self._kind == "bytes"
+        here, process, is_bytes = self._keys, self._handle.keys, self._rest.kind == "bytes"
         append = partial(
             script("append"),
             tree=process.tree.record,
@@ -186,13 +231,13 @@ class StreamAppender:
             by=self._writer,
             lease_s=self._lease,
             kind="bytes" if is_bytes else "",
-            page_size=self._growth.page_size,
+            page_size=self._rest.growth.page_size,
             media_type=self._media_type if is_bytes and self._media_type != BYTES_TYPE else "",
         )
         if change is None:
             # an append of no text only renews the lease
             nothing = dict.fromkeys(("bytes_now", "lines_now", "pages_now", "tail_now"), 0)
-            chars = self._growth.chars
+            chars = self._rest.growth.chars
             return [append(chars_before=chars, chars_now=chars, **nothing, index_values=DECIDES)]
         append = partial(
             append,
@@ -213,16 +258,19 @@ class StreamAppender:
         return hset_if_accepted(decide, tell, here.pages, here.lent, pages)
 
     def _prepare_next(self) -> None:
-        self._ready.append(self._request(self._add(self._waiting.popleft())))
+        rest = self._rest
+        growth = rest.growth.copied()
+        request = self._request(self._add(growth, rest.waiting[0]))
+        self._rest = rest._replace(growth=growth, waiting=rest.waiting[1:], ready=(*rest.ready, request))
 
-    def _add(self, piece: str | bytes) -> GrowthStep:
+    def _add(self, growth: GrowingText | GrowingBytes, piece: str | bytes) -> GrowthStep:
         # `admit` let only pieces of this kind pass, and empty ones
-        if isinstance(self._growth, GrowingBytes):
+        if isinstance(growth, GrowingBytes):
             data = piece if isinstance(piece, bytes) else b""
-            if not self._growth.chars:
+            if not growth.chars:
                 self._media_type = type_of_bytes(data) or BYTES_TYPE
-            return self._growth.add(data)
-        return self._growth.add(piece if isinstance(piece, str) else "")
+            return growth.add(data)
+        return growth.add(piece if isinstance(piece, str) else "")
 
     def _check(self, replies: list[Any]) -> None:
         outcome(decision_in(replies[-1]), self._handle.id)
@@ -366,6 +414,14 @@ def check_lease(lease_s: object) -> float:
     ):
         raise InvalidArgument("lease_s", f"a number of seconds from 0.1 to {MAX_STREAM_LEASE_S} is needed")
     return float(lease_s)
+
+
+def check_chain(chain: object) -> str:
+    """Return valid exit codes of a chain of pipelines. Raises `InvalidArgument`."""
+    if not isinstance(chain, str):
+        raise InvalidArgument("chain", f"a text is needed, not {quoted(chain)}")
+    encode(chain)
+    return chain
 
 
 def check_exit_code(exit_code: object) -> int:
