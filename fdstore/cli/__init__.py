@@ -22,7 +22,7 @@ from fdstore import __version__
 from fdstore.cli import output
 from fdstore.cli.interrupts import Interrupted
 from fdstore.cli.session import COMPLETE_VARIABLE, CliSession, common_options
-from fdstore.errors import FDStoreError
+from fdstore.errors import FDStoreError, PathRefused
 from fdstore.setup.optional_packages import how_to_install
 from fdstore.setup.url_arguments import exit_code_of
 
@@ -175,6 +175,14 @@ class Verbs(click.Group):
         except BrokenPipeError:
             output.abandon()
             ctx.exit(output.READER_GONE)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            refused = PathRefused(
+                os.fsdecode(error.filename), (error.strerror or type(error).__name__).lower()
+            )
+            output.report(refused, as_json=session.as_json)
+            ctx.exit(exit_code_of(refused))
         except KeyboardInterrupt as error:
             output.abandon()
             ctx.exit(128 + error.number if isinstance(error, Interrupted) else INTERRUPTED)

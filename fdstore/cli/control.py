@@ -187,7 +187,8 @@ def _take_back(store: Store, process: str) -> None:
 def load_runner(*servers: ModelServer) -> None:
     """Import the modules that run an agent in this program, with the SDKs of these servers. That takes a
     second or two, so callers do it before they create a root: a worker would take over a root that waits too
-    long."""
+    long. Raises `OutputFailed` if the answer could not be printed."""
+    output.check_open()
     with frozen_imports():
         from fdstore.agents.loop.models.providers import import_client
 

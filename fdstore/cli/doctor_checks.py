@@ -137,7 +137,7 @@ def http_requests() -> Iterator[Finding]:
 
 def data_directory(directory: Path) -> Finding:
     """Check that the embedded server can write its data and has disk space."""
-    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    existing = next(path for path in (directory, *directory.parents) if os.path.exists(path))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding(
             subject="data directory",

@@ -66,10 +66,17 @@ def end_with_reader() -> None:
     threading.Thread(target=wait, name="fdstore-reader", daemon=True).start()
 
 
+def check_open() -> None:
+    """Raise `OutputFailed` if standard output is closed, before anything is begun."""
+    if sys.stdout is None:
+        raise OutputFailed("standard output", "it is closed")
+
+
 @contextmanager
 def for_the_answer_alone() -> Iterator[None]:
     """Keep standard output for what follows the block: what functions of an agent print in it, and commands
     that they start, goes to standard error."""
+    check_open()
     sys.stdout.flush()
     try:
         out, err = sys.stdout.fileno(), sys.stderr.fileno()
@@ -367,8 +374,7 @@ def _encoding() -> str:
 
 
 def _write(data: bytes) -> None:
-    if sys.stdout is None:
-        raise OutputFailed("standard output", "it is closed")
+    check_open()
     try:
         sys.stdout.buffer.write(data)
         # always flush: a reader behind a pipe waits for the output of a long-running verb

@@ -119,8 +119,9 @@ class RetryState:
         if not is_transient(error):
             raise translate(error, self._where) from error
         refused = refusal_code(error)
-        if refused == "UNBLOCKED" and self._block_s:
-            self._replies.append(None)  # its caller looks again, and blocks for the time that is left
+        if self._block_s and (refused == "UNBLOCKED" or self._failures > 1):
+            # its caller looks again, which has a deadline of its own, and blocks for the time that is left
+            self._replies.append(None)
             return PAUSES_S[1]
         known, self._known = self._known, self._drop_partial()
         if self._known > known:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 from fdstore.cli import cli
 from tests.acceptance.verbs import CLOSED_PORT_URL, HERE, WITHOUT_STORE
 from tests.thorough import thorough
-from tests.waiting import stretched
+from tests.waiting import PATIENCE_S, stretched
 
 
 @pytest.mark.parametrize(
@@ -220,3 +222,40 @@ def test_a_data_directory_that_is_none_is_said_in_words(command, tmp_path):
         assert ended.code == 1
         assert f"{directory}: the data directory cannot be used: {problem}; set FDSTORE_DATA_DIR" in ended.err
         assert "Errno" not in ended.err
+
+
+NEEDS_A_HOME = [["claude-plugin"], ["hook", "install", "codex", "--yes"], ["doctor"], ["down"]]
+
+
+@pytest.mark.parametrize("args", NEEDS_A_HOME)
+def test_a_home_that_cannot_be_used_is_said_in_one_line(command, tmp_path, args):
+    (tmp_path / "home").write_text("a file")
+    for name in ("FDSTORE_URL", "FDSTORE_DATA_DIR", "XDG_DATA_HOME"):
+        command.environment.pop(name, None)
+    command.environment |= {"HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": str(tmp_path)}
+
+    ended = command(*args)
+
+    assert "Traceback" not in ended.err
+    assert ended.code in (0, 1)
+    assert ended.code == 0 or f"{tmp_path / 'home'}" in ended.out + ended.err
+
+
+def test_an_agent_is_not_created_if_its_answer_could_not_be_printed(command, tmp_path):
+    program = '[model]\nname = "claude-sonnet-5-5"\n[prompt]\nsystem = "You are quick"\n'
+    (tmp_path / "quick.toml").write_text(program)
+    command.environment["ANTHROPIC_API_KEY"] = "x"
+    run = [sys.executable, "-m", "fdstore", "run", tmp_path / "quick.toml", "--name", "closed", "-p", "x"]
+
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *run],
+        env=command.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    said = "standard output failed: it is closed; earlier output may have been written"
+    assert done.stderr == f"fdstore: write_error: {said}\n"
+    assert "closed" not in command("ps").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import operator
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
@@ -48,6 +49,7 @@ class ByteFile:
         """Move to a position in bytes from the start, from the current position (`whence=1`) or from the end
         (`whence=2`), and return it. Positions past the end are allowed."""
         self._check_open()
+        offset = operator.index(offset)
         size = await self._run(self._source.size()) if whence == io.SEEK_END else 0
         self._position = position_after_seek(self._position, size, offset, whence)
         return self._position

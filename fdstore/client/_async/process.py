@@ -240,6 +240,7 @@ class Process:
             and type(fd) is str
             and type(page) is int
             and (count is None or (type(count) is int and count == 1))
+            and (max_chars is None or (type(max_chars) is int and max_chars >= 0))
             and not (read_all or wait)
             and type(wait) is float
             and (tracing.tracer is None or not tracing.is_in_span())  # only operations are traced
@@ -251,7 +252,8 @@ class Process:
                 if found is not None:
                     return found
         request = parse_request(fd, mode, start, count, whole=read_all, default=FIRST_PAGE)
-        return await self._run(completion.read_whole(self.handle, request.fd, request.part, max_chars, wait))
+        limit = reading.check_limit(max_chars)
+        return await self._run(completion.read_whole(self.handle, request.fd, request.part, limit, wait))
 
     async def open_stream(
         self,

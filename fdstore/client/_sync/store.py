@@ -21,12 +21,15 @@ from fdstore.store.processes import dropping, people, process_records, processes
 from fdstore.store.read_only import read_only, traced
 from fdstore.store.views.store_meter import observe_if_provided
 from fdstore.telemetry import tracing
+from fdstore.text.quantities import DAY_S
 from fdstore.wire._sync.cluster import make_runner
 from fdstore.wire._sync.runner import Runner
 from fdstore.wire.operation import Operation, Working
 from fdstore.wire.tls_hints import add_hint
 
 T = TypeVar("T")
+
+MAX_PATIENCE_S = 365 * DAY_S
 
 
 def connect(
@@ -81,8 +84,9 @@ class Connector:
         looking: bool = False,
         patience: float | None = None,
     ) -> None:
-        if patience is not None and not (type(patience) in (int, float) and 0 < patience < float("inf")):
-            raise InvalidArgument("patience", f"seconds above 0 are needed, not {quoted(patience)}")
+        if patience is not None and not (type(patience) in (int, float) and 0 < patience <= MAX_PATIENCE_S):
+            said = f"seconds above 0 are needed, at most {MAX_PATIENCE_S}, not {quoted(patience)}"
+            raise InvalidArgument("patience", said)
         self._named = url, prefix
         self._safe, self._looking, self._patience = safe and not looking, looking, patience
         self._found: tuple[Runner, str, str] | None = None

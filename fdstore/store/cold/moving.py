@@ -151,6 +151,9 @@ class Mover:
             moved.note(str(error))
             count("fdstore_cold_failures_total")
             return moved
+        settings = self._store.run(read_settings(self._store.prefix))
+        if settings.url is None:
+            return moved
         deleted = delete_unneeded(self._store, settings.url)
         moved.deleted = deleted.objects
         if deleted.error is not None:
@@ -164,10 +167,18 @@ class Mover:
             for due in self._store.run(due_contents(tree, settings, self._touched_ago)):
                 if not self._go_on():
                     return
+                now = self._settings_if_still_to(settings.url)
+                if now is None:
+                    return
                 if not due.early or self._store.run(_is_nearly_full(tree)):
-                    self._content(due, settings, moved)
+                    self._content(due, now, moved)
         except SKIPPABLE as error:
             moved.note(str(error))
+
+    def _settings_if_still_to(self, url: str | None) -> ColdSettings | None:
+        """Return the settings that hold now; None if contents do not move to this place any more."""
+        now = self._store.run(read_settings(self._store.prefix))
+        return now if now.url == url and now.after_s is not None else None
 
     def _touched_ago(self, tree: str, content: str) -> float | None:
         touched = self._touched.get((tree, content))
@@ -229,6 +240,9 @@ class Mover:
                     object_store.shown(settings.url), f"it returned another text for {path} than was sent"
                 )
             sums_key = tree.staged_sums(new_op())
+            if self._settings_if_still_to(settings.url) is None:
+                object_store.delete(settings.url, path)  # nobody looks there any more
+                raise _Changed
             untouched_s = max(-1, int(time.monotonic() - read_at) - 2)
             _, reply = self._store.run(
                 _both(

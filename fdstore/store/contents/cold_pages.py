@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.errors import ObjectStoreUnavailable, StoreLostData
+from fdstore.errors import InvalidArgument, ObjectStoreUnavailable, StoreLostData
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.page_fields import fields_of, joined
 from fdstore.store.objects import object_store
@@ -162,7 +162,10 @@ def locate_pages(info: ContentInfo, pages: range) -> Operation[ColdPages | None]
     before = pages[0] - entries_of[0]
     wanted = slice(before, before + len(pages))
     start = start_of(info, known, entries_of[0]) + sum(sizes[:before])
-    checked_url = parse_url("cold", show_bytes(url, 1000))
+    try:
+        checked_url = parse_url("cold", show_bytes(url, 1000))
+    except InvalidArgument as error:
+        raise ObjectStoreUnavailable("of this store", f"its setting is wrong: {error.problem}") from error
     return ColdPages(checked_url, path, start, sizes[wanted], [each for each, _ in entries[wanted]])
 
 

@@ -6,10 +6,11 @@ import re
 
 import msgspec
 
+from fdstore.errors import NotFound
 from fdstore.model.records import Descriptor, Unreadable
 from fdstore.store.content_info import descriptor_of
 from fdstore.store.contents.naming import look_up
-from fdstore.store.contents.resolving import content_name, resolve
+from fdstore.store.contents.resolving import content_name, raise_if_lost, resolve
 from fdstore.store.hashes import pairs
 from fdstore.store.keys import content_keys, is_content
 from fdstore.store.outcomes import outcome
@@ -75,6 +76,11 @@ def listing(
     to maintain it, for a rare call.
     """
     [flat] = yield [("HGETALL", handle.keys.fds)]
+    if not flat:
+        [exists] = yield [("EXISTS", handle.keys.record)]
+        if not exists:
+            yield from raise_if_lost(handle)
+            raise NotFound(f"process {handle.id}")
     tree, known = handle.keys.tree, []
     damaged: list[Unreadable] = []
     for name, content in zip(flat[::2], flat[1::2], strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any, Literal
 
-from fdstore.errors import PageOutOfRange, TooLarge
+from fdstore.errors import InvalidArgument, PageOutOfRange, TooLarge, quoted
 from fdstore.model.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.locating import (
@@ -72,6 +72,14 @@ def too_large(fd: str, size: int, limit: int) -> TooLarge:
     return TooLarge(
         f"this part of {fd}", size, limit, "read it in pages, search it, or extract it to a new descriptor"
     )
+
+
+def check_limit(limit: object) -> int | None:
+    """Return a valid limit of characters, None for none. Raises `InvalidArgument`."""
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        said = f"a whole number of characters, 0 or more, is needed, not {quoted(limit)}"
+        raise InvalidArgument("max_chars", said)
+    return limit
 
 
 def build_page(

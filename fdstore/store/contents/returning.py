@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from fdstore.errors import FDStoreError
+from fdstore.errors import DamagedRecord, FDStoreError
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.cold_pages import read_pages
 from fdstore.store.contents.page_fields import MIN_SPLIT, rest_of, split
@@ -84,13 +84,19 @@ def _note_read(info: ContentInfo) -> Operation[None]:
     count("fdstore_cold_reads_total")
     reads = info.keys.reads
     # in one step: the key cannot expire, or be released, between the two, and so outlive its minute
-    replies = yield Upkeep(
-        [("MULTI",), ("SET", reads, 0, "EX", WITHIN_S, "NX"), ("INCR", reads), ("EXEC",)],
-    )
+    try:
+        replies = yield Upkeep(
+            [("MULTI",), ("SET", reads, 0, "EX", WITHIN_S, "NX"), ("INCR", reads), ("EXEC",)],
+        )
+    except DamagedRecord as error:
+        replies = [[error]]
     if replies is None:
         return
-    _, *counted = replies[-1]
-    if not counted or counted[0] % READS:  # over a network that loses replies the count is not known
+    counted = replies[-1][-1]
+    if isinstance(counted, Exception):  # somebody wrote another value there
+        yield Upkeep([("UNLINK", reads)])
+        return
+    if not isinstance(counted, int) or counted % READS:  # over a network that loses replies it is not known
         return
     with suppress(FDStoreError, *UNREADABLE):
         if info.descriptor.bytes <= AT_ONCE_BYTES:

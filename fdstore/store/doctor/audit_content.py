@@ -76,10 +76,10 @@ def check_content(
     tree: TreeKeys, content: str, holders: set[str], ended: frozenset[str], progress: AuditProgress
 ) -> Operation[tuple[list[Damage], int]]:
     """Return the damage in a content of a tree, and its size in bytes. `holders` are the processes whose
-    tables name it. A stream that changes during the check is checked again."""
+    tables name it. A content that grows, moves out or comes back during the check is checked again."""
     keys = content_keys(tree, content)
     tell = partial(progress.add, content)
-    totals = ("HMGET", keys.record, "chars", "state")
+    totals = ("HMGET", keys.record, "chars", "state", "tier", "where")
     for _ in range(LOOKS):
         [before] = yield from replies_or_damage([totals])
         found, size_bytes = yield from _look(tree, content, holders, ended, tell)

@@ -13,11 +13,12 @@ for ever. Such a process has a helper instead (see `forked`).
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -140,8 +141,9 @@ def _first_line(error: Exception) -> str:
 
 
 @lru_cache(maxsize=16)
-def _place(url: str, pid: int) -> Any:
-    """Return the library's object for a place; its credentials come from the environment."""
+def _place(url: str, pid: int, directory: str | None) -> Any:
+    """Return the library's object for a place; its credentials come from the environment. It follows symbolic
+    links of a `directory` once, so it is made again where they lead elsewhere."""
     stores = _library().store
     if directory_of(url) is not None:
         return stores.from_url(url)
@@ -166,7 +168,8 @@ def is_forked() -> bool:
 
 def _open(url: str) -> Any:
     with _guarded(url):
-        return _place(url, os.getpid())
+        directory = directory_of(url)
+        return _place(url, os.getpid(), None if directory is None else os.path.realpath(directory))
 
 
 def get_range(url: str, path: str, start: int, end: int) -> bytes:
@@ -348,7 +351,11 @@ def delete(url: str, path: str) -> None:
         with _guarded(url):
             _library().delete(place, path)
     except ObjectMissing:
-        return
+        pass
+    if (directory := directory_of(url)) is not None:
+        with _guarded(url):
+            for part in (directory / path).parent.glob(f"{glob.escape(Path(path).name)}#*"):
+                part.unlink(missing_ok=True)
 
 
 def list_below(url: str, path: str) -> Iterator[list[StoredObject]]:
@@ -366,3 +373,17 @@ def list_below(url: str, path: str) -> Iterator[list[StoredObject]]:
                 StoredObject(each["path"], int(each["size"]), each["last_modified"].timestamp())
                 for each in batch
             ]
+    if (directory := directory_of(url)) is not None:
+        yield list(_parts_below(directory, path))
+
+
+def _parts_below(directory: Path, path: str) -> Iterator[StoredObject]:
+    """Yield what uploads that died left in a directory, by the names of their objects: the library writes a
+    large object to a file `NAME#1`, and does not list that."""
+    for folder, _, names in os.walk(directory / path):
+        for name in names:
+            if found := re.fullmatch(r"(.+)#[0-9]+", name):
+                with suppress(OSError):  # its upload goes on, and is complete now
+                    at = os.stat(os.path.join(folder, name))
+                    place = Path(folder, found[1]).relative_to(directory)
+                    yield StoredObject(place.as_posix(), at.st_size, at.st_mtime)

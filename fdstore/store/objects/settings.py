@@ -17,10 +17,10 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.msgspec_types import prepare
 from fdstore.store.keys import TreeKeys
+from fdstore.store.record_format import show_bytes
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation
-from fdstore.wire.scripts import text
 
 SCHEMES = ("file", "s3", "gs", "az")
 
@@ -66,7 +66,7 @@ def parse_url(name: str, value: str) -> str:
         parts = urlsplit(value)
     except ValueError as error:  # brackets that hold no IPv6 address, or no pair of them
         raise InvalidArgument(name, f"{quoted(value)} is not a URL: {error}") from error
-    problem = ""
+    problem, path = "", unquote(parts.path)
     if value.lower() == NONE:
         problem = f"it is unset by: fdstore limits unset {name}"
     elif parts.scheme not in SCHEMES:
@@ -79,8 +79,12 @@ def parse_url(name: str, value: str) -> str:
         problem = f"{quoted(value)} names no absolute directory, as file:///srv/fdstore does"
     elif parts.scheme != "file" and not parts.netloc:
         problem = f"{quoted(value)} names no bucket"
-    elif any(each in (".", "..") for each in unquote(parts.path).split("/")) or "\0" in unquote(parts.path):
-        problem = "a path without . and .. is needed"
+    elif any(each in ("", ".", "..") for each in path[1:].rstrip("/").split("/") if path.strip("/")):
+        problem = "a path without . and .. and without // is needed"
+    elif parts.scheme == "file" and not path.strip("/"):
+        problem = "a directory of its own is needed, not the root of all"
+    elif not path.isprintable() or "\\" in path or "\ufffd" in path:
+        problem = "a path of printable characters in UTF-8, without backslashes, is needed"
     if problem:
         raise InvalidArgument(name, problem)
     return value.rstrip("/") or value
@@ -160,7 +164,11 @@ def parse_settings(written: Mapping[str, str]) -> ColdSettings:
 def written_settings(prefix: str) -> Operation[dict[str, str]]:
     """Return the settings that are set, as unparsed texts. One round trip."""
     [values] = yield [("HMGET", TreeKeys(prefix, "").ceilings, *COLD_SETTINGS)]
-    return {name: text(value) for name, value in zip(COLD_SETTINGS, values, strict=True) if value is not None}
+    return {
+        name: show_bytes(value)
+        for name, value in zip(COLD_SETTINGS, values, strict=True)
+        if value is not None
+    }
 
 
 def read_settings(prefix: str) -> Operation[ColdSettings]:

@@ -6,14 +6,15 @@ lost data. So one of them is looked for there first.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
-from fdstore.errors import DamagedRecord, InvalidArgument
-from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content
+from fdstore.errors import DamagedRecord, InvalidArgument, ObjectStoreUnavailable
+from fdstore.store.keys import TreeKeys, content_keys, in_pieces, is_content, is_root
 from fdstore.store.objects import object_store
 from fdstore.store.objects.object_store import MARKER
 from fdstore.store.objects.records import COLD, content_of, path_of
-from fdstore.store.objects.settings import parse_setting, parse_url
+from fdstore.store.objects.settings import parse_setting, parse_url, written_settings
 from fdstore.store.record_format import decode_count, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.wire.operation import Batch, Disk, Operation
@@ -38,7 +39,23 @@ def put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
         if contents:
             advice = "drop them, or stop moving with: fdstore limits set cold_after none"
             raise InvalidArgument(name, f"{contents} contents are there, and could not be read; {advice}")
+        yield from _delete_listed(prefix)
     yield [("HDEL", key, name)]
+
+
+def _delete_listed(prefix: str) -> Operation[None]:
+    """Delete the objects that no content needs any more, since nobody would know of them after their place is
+    left. No content is cold now. Raises `ObjectStoreUnavailable`."""
+    before = (yield from written_settings(prefix)).get("cold")
+    [names] = yield [("SMEMBERS", TreeKeys(prefix, "").cold_trees)]
+    if before is None or not names:
+        return
+    url = parse_url("cold", before)
+    for tree in (TreeKeys(prefix, show_bytes(name)) for name in names if is_root(name)):
+        [listed] = yield from replies_or_damage([("ZRANGE", tree.unneeded, 0, -1)])
+        for where in [] if isinstance(listed, DamagedRecord) else map(show_bytes, listed):
+            if content_of(tree, where) is not None:
+                yield Disk(partial(object_store.delete, url, path_of(tree, where)))
 
 
 def _set_up_place(prefix: str, url: str) -> Operation[None]:
@@ -47,6 +64,9 @@ def _set_up_place(prefix: str, url: str) -> Operation[None]:
     is_same = before is not None and show_bytes(before).rstrip("/") == url
     if is_same and (yield Disk(partial(object_store.is_set_up, url))):
         return
+    if before is not None and not is_same and not (yield from cold_totals(prefix))[0]:
+        with suppress(InvalidArgument, ObjectStoreUnavailable):  # it may be left because it is away
+            yield from _delete_listed(prefix)
     yield from _look_for_objects(prefix, url)
     try:
         yield Disk(partial(object_store.set_up, url))

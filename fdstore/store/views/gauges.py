@@ -20,7 +20,7 @@ from fdstore.errors import DamagedRecord
 from fdstore.model.records import Count, Moment
 from fdstore.setup.settings import queue_prefix
 from fdstore.store.clock import seconds_of
-from fdstore.store.doctor.check import eviction, primaries, version
+from fdstore.store.doctor.check import disk, eviction, primaries, role, version
 from fdstore.store.hashes import Hash
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.process_records import PROCESS, TreeHoldings
@@ -120,7 +120,7 @@ def totals_key(prefix: str) -> str:
 
 class StoreGauges(Totals, frozen=True, kw_only=True):
     """The state of a store. The seconds since the last sweep ended are None before the first one. `unsafe` is
-    why the store is not safe for content ("" if it is)."""
+    why the store is not safe for content ("" if it is), `refuses` why it takes no writes ("" if it does)."""
 
     used_memory_bytes: Annotated[
         int,
@@ -158,6 +158,7 @@ class StoreGauges(Totals, frozen=True, kw_only=True):
         ),
     ]
     unsafe: str = ""
+    refuses: str = ""
 
 
 class QueueGauges(msgspec.Struct, frozen=True):
@@ -207,7 +208,7 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
 def read_gauges(prefix: str) -> Operation[StoreGauges]:
     """Return the state of a store. Two round trips. Raises `StoreUnavailable`."""
     sums, *registered = yield from replies_or_damage([TOTALS.read(totals_key(prefix)), *worker_reads(prefix)])
-    servers = yield from primaries("server", "memory")
+    servers = yield from primaries("server", "memory", "persistence", "replication")
     now_s = seconds_of(registered[0])
     totals = TOTALS.decode_readable(sums)
     is_damaged = any(isinstance(reply, DamagedRecord) for reply in registered)
@@ -222,6 +223,7 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
         max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
         unsafe="; ".join(unsafe),
+        refuses="; ".join(found.said for info in infos for found in (role(info), disk(info)) if not found.ok),
     )
 
 

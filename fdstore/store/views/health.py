@@ -48,6 +48,7 @@ def health_facts(prefix: str, found: WorkersNow) -> Operation[HealthFacts]:
         losses=gauges.losses,
         used_memory_bytes=gauges.used_memory_bytes,
         max_memory_bytes=gauges.max_memory_bytes,
+        refuses=gauges.refuses,
     )
 
 

@@ -57,8 +57,8 @@ class WorkerSigns(Record, frozen=True, kw_only=True):
 
 class HealthFacts(Record, frozen=True, kw_only=True):
     """A store at the Redis time `now_s`. `waiting` counts the processes that wait for a worker, those
-    whose lease has lapsed too; `failures` and `losses` are those of the last hour. None is not known, as
-    before the first sweep."""
+    whose lease has lapsed too; `failures` and `losses` are those of the last hour; `refuses` says why Redis
+    takes no writes ("" if it does). None is not known, as before the first sweep."""
 
     now_s: float
     workers: tuple[WorkerSigns, ...] = ()
@@ -70,6 +70,7 @@ class HealthFacts(Record, frozen=True, kw_only=True):
     losses: int | None = None
     used_memory_bytes: int = 0
     max_memory_bytes: int = 0
+    refuses: str = ""
 
     @property
     def alive(self) -> list[WorkerSigns]:
@@ -97,6 +98,7 @@ def judge(facts: HealthFacts) -> list[Finding]:
         *_queue(facts),
         *_sweep(facts),
         *_memory(facts),
+        *_writes(facts),
         *_troubles(facts),
     ]
     return sorted(found, key=lambda each: (each.ok, not each.note))
@@ -252,6 +254,12 @@ def _memory(facts: HealthFacts) -> list[Finding]:
     if part >= NEARLY_FULL:
         return [problem("memory", f"nearly full: {said}", advice)]
     return [Finding(subject="memory", ok=True, note=part >= FILLING, said=said, advice=advice)]
+
+
+def _writes(facts: HealthFacts) -> list[Finding]:
+    if not facts.refuses:
+        return []
+    return [problem("writes", f"Redis takes none: {facts.refuses}", "`fdstore doctor` says what to do")]
 
 
 def _troubles(facts: HealthFacts) -> list[Finding]:

@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
+from weakref import WeakMethod
 
 from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import RedisError
@@ -63,7 +64,14 @@ class Link:
         else:
             await connect_within(connection, min(self._patience_s, limit_s or self._patience_s))
         take_whole_requests(connection._writer.get_extra_info("socket"))
-        self._stream = _Stream(connection._writer.transport, make_reader(self._take_refusal))
+        # the event loop holds the stream: a link that is dropped without `close` must not be held by it, too
+        refusals = WeakMethod(self._take_refusal)
+
+        def take_refusal(message: str) -> Exception:
+            take = refusals()
+            return RedisError(message) if take is None else take(message)
+
+        self._stream = _Stream(connection._writer.transport, make_reader(take_refusal))
         return self._stream
 
     def _take_refusal(self, message: str) -> Exception:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,9 +15,10 @@ from typing import Any
 
 import pytest
 
+import fdstore.aio
 from fdstore import aio
 from fdstore.errors import TargetExists, WrongEventLoop
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 # --- the main flows
 
@@ -272,3 +275,26 @@ def test_a_closed_store_can_be_used_in_another_event_loop(redis_url: str) -> Non
     store = asyncio.run(create())
 
     assert [asyncio.run(read(store)) for _ in range(2)] == ["one\n"] * 2
+
+
+def test_a_store_that_is_dropped_without_close_leaves_no_connection_in_its_loop(
+    redis_url: str, execute: Any
+) -> None:
+    def clients() -> int:
+        return len(execute("CLIENT", "LIST").splitlines())
+
+    async def drop_some() -> int:
+        for _ in range(10):
+            store = await fdstore.aio.connect(redis_url)
+            await (await store.process("triage")).list()
+            del store
+        gc.collect()
+        await asyncio.sleep(0)
+        return clients()
+
+    before = clients()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.run(drop_some())
+        gc.collect()
+    wait_until(lambda: clients() <= before, what="the end of the connections")

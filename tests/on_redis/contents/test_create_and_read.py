@@ -226,3 +226,34 @@ def test_a_descriptor_closed_by_another_client_is_not_found_and_the_error_names_
             proc.read("fd:1", **how)
     with pytest.raises(NotFound, match=r"there are: fd:2$"):
         proc.extract("fd:1")
+
+
+@pytest.mark.parametrize("limit", ["1", -1, True, 1.5, float("nan")])
+def test_an_invalid_limit_of_characters_is_refused(proc: Process, limit: Any) -> None:
+    proc.create("some text")
+    for _ in range(2):  # the page is known the second time
+        with pytest.raises(InvalidArgument, match="max_chars: a whole number of characters"):
+            proc.read("fd:1", max_chars=limit)
+        proc.read("fd:1")
+
+
+@pytest.mark.parametrize("has_contents", [True, False])
+def test_every_look_at_a_process_of_a_dropped_tree_says_that_it_is_gone(
+    proc: Process, store: Store, has_contents: bool
+) -> None:
+    if has_contents:
+        proc.create("some text")
+    store.drop_tree("triage")
+
+    for look in (
+        proc.list,
+        lambda: proc.list(prefix=""),
+        lambda: proc.find("plan"),
+        lambda: proc.put("plan", "x"),
+    ):
+        with pytest.raises(NotFound, match="process triage"):
+            look()
+
+
+def test_a_process_without_contents_has_an_empty_list(proc: Process) -> None:
+    assert proc.list() == []

@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import redis
 from click.testing import CliRunner
 
+import fdstore
 from fdstore.cli import cli
 from fdstore.client import Process, Store
+from fdstore.local.redis_server import PrivateServer
 from fdstore.store.clock import redis_now
 from fdstore.store.doctor.safety import Finding
 from fdstore.store.keys import process_keys
@@ -191,3 +194,17 @@ def test_the_page_of_the_login_has_no_strip(redis_url: str, store: Store, proc: 
 
     assert page.status_code == 200
     assert "strip" not in page.text
+
+
+def test_a_redis_that_takes_no_writes_is_a_problem() -> None:
+    with PrivateServer() as server:
+        with fdstore.connect(server.url) as store:
+            store.process("triage").create("text")
+            assert "writes" not in [each.subject for each in store.run(read_health(store.prefix))]
+        with redis.Redis.from_url(server.url) as plain:
+            plain.replicaof("127.0.0.1", 1)
+        with fdstore.connect(server.url) as store:
+            found = {each.subject: each for each in store.run(read_health(store.prefix))}
+
+    assert not found["writes"].ok
+    assert found["writes"].said == "Redis takes none: a replica of 127.0.0.1:1: it accepts no writes"

@@ -217,6 +217,17 @@ def test_a_blocking_command_that_the_server_ends_has_no_reply() -> None:
     assert (tries.piece(), replies) == ([], [None])
 
 
+def test_a_blocking_command_of_a_server_that_is_away_has_no_reply() -> None:
+    replies: list[Any] = []
+    block: Batch = [("XREAD", "BLOCK", 5000, "STREAMS", "k", "0")]
+    tries = RetryState("somewhere", block, replies, sent=True, started=time.monotonic(), block_s=5)
+
+    assert (tries.after(LOST), tries.piece()) == (0, block)
+    assert tries.after(LOST) < 1
+
+    assert (tries.piece(), replies) == ([], [None])
+
+
 def test_an_in_doubt_operation_has_the_name_of_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "DEADLINE_S", -1.0)
     call = script_call("append")
