@@ -92,6 +92,8 @@ def up(session: CliSession, concurrency: int, drop: bool) -> None:
     them instead.
     """
     from fdstore.agents.runtime.local_worker import background_worker, renew_if_idle
+    from fdstore.errors import StoreReadOnly
+    from fdstore.store.views import gauges
 
     require()
     server = None
@@ -102,6 +104,9 @@ def up(session: CliSession, concurrency: int, drop: bool) -> None:
     with session.store() as store:
         background = background_worker(store.url, store.prefix)
         renew_if_idle(store, background, for_functions=False, say=output.say_of_us)
+        refuses = "" if background.pid() else store.run(gauges.read_gauges(store.prefix)).refuses
+        if refuses:  # a worker would wait in vain
+            raise StoreReadOnly(refuses)
         waiting = [] if background.pid() else waiting_for_worker(store)
         if drop:
             for each in waiting:

@@ -134,9 +134,14 @@ class BackgroundWorker(WorkerFiles):
                 pass_fds=[lock.fileno()],
             )
             self.pid_file.write_text(f"{process.pid}\n")
-        ready = b": ready: "
-        wait_until(lambda: ready in self._log_since(size) or process.poll() is not None, READY_S)
-        if ready not in (said := self._log_since(size)):
+        ready, said = b": ready: ", b""
+        try:
+            wait_until(lambda: ready in self._log_since(size) or process.poll() is not None, READY_S)
+            said = self._log_since(size)
+        finally:
+            if ready not in said:
+                _end(process)
+        if ready not in said:
             lines = said.decode("utf-8", "replace").strip().splitlines()[-3:]
             raise StartFailed(
                 shown_url(self._url), f"the worker did not start: {' / '.join(lines) or 'no output'}"
@@ -147,6 +152,16 @@ class BackgroundWorker(WorkerFiles):
         with self.log.open("rb") as log:
             log.seek(start)
             return log.read()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a worker that is not ready, so that none is left which nobody knows of."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def stop_embedded_workers(data_dir: Path) -> bool:

@@ -117,6 +117,11 @@ class ProcessHandle:
     def forget(self, fd: str) -> None:
         self._infos.forget(fd)
 
+    def forget_all(self) -> None:
+        """Look up every content again: the process holds none any more."""
+        for fd, _ in self._infos.snapshot():
+            self._infos.forget(fd)
+
     def changing_once(self, op: str, call_id: str | None) -> dict[str, str]:
         """Return the arguments of every script that changes the table of the process: its keys, its attempt,
         and where a repeat finds the reply (see `answer_slot`)."""

@@ -233,3 +233,16 @@ def test_a_problem_that_is_none_here_is_accepted_until_the_server_is_another(fre
     assert fresh("doctor").code == 0
     assert fresh("doctor", "--withdraw", "torn log").code == 1
     assert fresh("doctor", "--withdraw", "torn log").code == 2
+
+
+def test_no_worker_is_started_for_a_redis_that_takes_no_writes(make_command):
+    with PrivateServer() as server, redis.Redis.from_url(server.url) as plain:
+        plain.replicaof("127.0.0.1", 1)
+        command = make_command(FDSTORE_URL=server.url)
+
+        ended = command("up")
+
+        assert ended.code == 1
+        said = "Redis takes no writes (a replica of 127.0.0.1:1: it accepts no writes)"
+        assert ended.err.startswith(f"fdstore: store_readonly: {said}")
+        assert "worker  was not running" in command("down").out

@@ -448,6 +448,7 @@ class Process:
         ['exited']
         """
         await self._run(processes.end(self.handle))
+        self.handle.forget_all()
 
     async def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
         r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end

@@ -447,6 +447,7 @@ class Process:
         ['exited']
         """
         self._run(processes.end(self.handle))
+        self.handle.forget_all()
 
     def read_bytes(self, fd: FdLike, offset: int = 0, length: int | None = None) -> bytes:
         r"""Return up to `length` bytes (None: all that follow) from `offset`, counted from 0; past the end

@@ -73,7 +73,15 @@ async def send_file(request: Request, reader: Reader, *, as_picture: bool) -> Re
     status = 206 if part else 200
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers)
-    return StreamingResponse(_pieces(reader, sent), status, headers)
+    pieces = _pieces(reader, sent)
+    first = await anext(pieces, b"")  # what cannot be read is an error, not a body that breaks off
+    return StreamingResponse(_after(first, pieces), status, headers)
+
+
+async def _after(first: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for each in pieces:
+        yield each
 
 
 async def _pieces(reader: Reader, sent: ByteRange) -> AsyncIterator[bytes]:

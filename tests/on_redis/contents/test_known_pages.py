@@ -155,3 +155,23 @@ def test_a_fork_leaves_the_connections_to_its_parent(proc: Process) -> None:
         mine.close()
         theirs.close()
     assert child.exitcode == 0
+
+
+def test_an_ended_process_reads_none_of_its_contents_though_others_hold_them(proc: Process) -> None:
+    text = proc.create(TEXT)
+    binary = proc.create(b"\0" * 10_000)
+    child = proc.child([text.fd, binary.fd])
+    looks = (
+        lambda: proc.read(text.fd),
+        lambda: proc.read(text.fd, mode="line"),
+        lambda: proc.read_bytes(binary.fd),
+    )
+    for look in looks:
+        look()
+
+    proc.end()
+
+    for look in looks:
+        with pytest.raises(NotFound):
+            look()
+    assert child.read(text.fd).text

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 import zlib
+from pathlib import Path
 
 import pytest
 
 from fdstore.client import Process
 from fdstore.inspector.web import descriptor_download
+from tests import cold_contents
 from tests.on_redis.inspector.inspected import Get
 
 FD = "/process/triage/fd/"
@@ -146,3 +148,18 @@ def test_the_end_of_a_picture_inside_a_jpeg_is_not_its_own(get: Get, proc: Proce
     proc.create(b"\xff\xd8\xff\xe1\x00\x06" + small + pixels, media_type="image/jpeg")
 
     assert "cut or damaged" in get(f"{FD}1").text
+
+
+def test_a_download_of_a_content_whose_object_store_is_away_says_so(
+    get: Get, proc: Process, tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore")
+    proc.create("some text\n" * 30_000)
+    cold_contents.use_cold(proc.store, f"file://{tmp_path / 'place'}")
+    assert cold_contents.turn_cold(proc.store) == 1
+    (tmp_path / "place").rename(tmp_path / "away")
+
+    response = get(f"{FD}1/download")
+
+    assert response.status_code == 503
+    assert "is it mounted?" in response.text
