@@ -76,7 +76,7 @@ def listing(
     to maintain it, for a rare call.
     """
     [flat] = yield [("HGETALL", handle.keys.fds)]
-    if not flat:
+    if not flat and handle.has_met:  # else it is new, as far as this client knows
         [exists] = yield [("EXISTS", handle.keys.record)]
         if not exists:
             yield from raise_if_lost(handle)
