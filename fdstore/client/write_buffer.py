@@ -55,7 +55,7 @@ class WriteBuffer:
         self.ended: str | None = None
         self.error: FDStoreError | None = None
         self._ending: str | None = None
-        self._put_chars = 0
+        self._put_chars = self._taken_chars = 0
         self._parts: deque[tuple[int, Any]] = deque()
         """Pieces, each with its number: the characters put up to its end. All are str or all bytes, see
         `StreamAppender.admit`."""
@@ -63,8 +63,8 @@ class WriteBuffer:
 
     @property
     def chars(self) -> int:
-        """The size of what is buffered; more if a `put` was interrupted."""
-        return self._put_chars - self.appender.taken
+        """The size of what is buffered; more for a while if something was interrupted."""
+        return self._put_chars - self._taken_chars
 
     @property
     def is_over(self) -> bool:
@@ -74,21 +74,22 @@ class WriteBuffer:
     @property
     def is_full(self) -> bool:
         """Return whether the text must be stored before more is accepted."""
-        return self.chars >= GROUP_CHARS
+        return self._put_chars - self._taken_chars >= GROUP_CHARS
 
     @property
     def has_enough(self) -> bool:
         """Return whether the text is large enough to be stored immediately."""
-        return self.chars >= ENOUGH_CHARS
+        return self._put_chars - self._taken_chars >= ENOUGH_CHARS
 
     def put(self, text: object) -> None:
         """Append text or bytes; a stream holds one of them. Raises `InvalidArgument`, `NotText`,
         `StreamClosed`, or the final error of an earlier store."""
-        if isinstance(text, (bytearray, memoryview)):
-            text = bytes(text)
         if not isinstance(text, (str, bytes)):
-            raise InvalidArgument("text", f"a str or bytes is needed, not {quoted(text)}")
-        self.check()
+            if not isinstance(text, (bytearray, memoryview)):
+                raise InvalidArgument("text", f"a str or bytes is needed, not {quoted(text)}")
+            text = bytes(text)
+        if self.is_over:
+            self.check()
         if isinstance(text, str) and not text.isascii():
             encode(text)
         with self._lock:
@@ -127,8 +128,10 @@ class WriteBuffer:
         self.error = Fenced(self.appender.process, problem)
 
     def _forget_taken(self) -> None:
-        while self._parts and self._parts[0][0] <= self.appender.taken:
+        taken = self.appender.taken
+        while self._parts and self._parts[0][0] <= taken:
             self._parts.popleft()
+        self._taken_chars = taken
 
 
 def check_reason(reason: object) -> str:
