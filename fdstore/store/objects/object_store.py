@@ -13,8 +13,8 @@ for ever. Such a process has a helper instead (see `forked`).
 
 from __future__ import annotations
 
-import glob
 import hashlib
+import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -353,9 +353,9 @@ def delete(url: str, path: str) -> None:
     except ObjectMissing:
         pass
     if (directory := directory_of(url)) is not None:
-        with _guarded(url):
-            for part in (directory / path).parent.glob(f"{glob.escape(Path(path).name)}#*"):
-                part.unlink(missing_ok=True)
+        with _guarded(url), suppress(FileNotFoundError):
+            for number in itertools.count(1):  # what an upload that died has left, see `_parts_below`
+                os.unlink(directory / f"{path}#{number}")
 
 
 def list_below(url: str, path: str) -> Iterator[list[StoredObject]]:

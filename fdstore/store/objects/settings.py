@@ -17,7 +17,6 @@ import msgspec
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.msgspec_types import prepare
 from fdstore.store.keys import TreeKeys
-from fdstore.store.record_format import show_bytes
 from fdstore.text.numbers import BYTE_UNITS, MAX_INTEGER, parse_number
 from fdstore.text.quantities import DAY_S
 from fdstore.wire.operation import Operation
@@ -165,7 +164,7 @@ def written_settings(prefix: str) -> Operation[dict[str, str]]:
     """Return the settings that are set, as unparsed texts. One round trip."""
     [values] = yield [("HMGET", TreeKeys(prefix, "").ceilings, *COLD_SETTINGS)]
     return {
-        name: show_bytes(value)
+        name: value.decode("utf-8", "backslashreplace")
         for name, value in zip(COLD_SETTINGS, values, strict=True)
         if value is not None
     }

@@ -15,10 +15,11 @@ from fdstore.store.objects import object_store
 from fdstore.store.objects.object_store import MARKER
 from fdstore.store.objects.records import COLD, content_of, path_of
 from fdstore.store.objects.settings import parse_setting, parse_url, written_settings
+from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import decode_count, replies_or_damage, show_bytes
 from fdstore.store.tree_facts import tree_names
 from fdstore.wire.operation import Batch, Disk, Operation
-from fdstore.wire.scripts import text, though_full
+from fdstore.wire.scripts import script, text, though_full
 
 SAMPLES = 3
 """Contents whose objects are looked for: the first one may be lost."""
@@ -51,9 +52,15 @@ def _delete_listed(prefix: str) -> Operation[None]:
     if before is None or not names:
         return
     url = parse_url("cold", before)
-    for tree in (TreeKeys(prefix, show_bytes(name)) for name in names if is_root(name)):
+    for tree in (TreeKeys(prefix, text(name)) for name in names if is_root(name)):
         [listed] = yield from replies_or_damage([("ZRANGE", tree.unneeded, 0, -1)])
-        for where in [] if isinstance(listed, DamagedRecord) else map(show_bytes, listed):
+        if isinstance(listed, DamagedRecord) or not listed:
+            continue
+        # from then on none can become the object of a content
+        yield [though_full(("ZADD", tree.unneeded, "XX", 0, where)) for where in listed]
+        [reply] = yield [script("cold_list")(tree=tree.record, most=len(listed))]
+        _, due = outcome(reply, tree.tree)
+        for where in (each.decode("ascii", "replace") for each in due):
             if content_of(tree, where) is not None:
                 yield Disk(partial(object_store.delete, url, path_of(tree, where)))
 

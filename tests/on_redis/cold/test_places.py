@@ -13,6 +13,7 @@ import pytest
 
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument, ObjectStoreUnavailable
+from fdstore.store.cold import moving
 from fdstore.store.cold.comparing import find_garbage, list_garbage
 from fdstore.store.cold.moving import Mover, move_due
 from fdstore.store.cold.unneeded import list_upload
@@ -69,6 +70,54 @@ def test_a_content_that_is_uploaded_while_the_place_changes_stays_and_leaves_not
     moved = Mover(cold_store, wait=change).turn()
 
     assert (moved.contents, objects_in(place)) == (0, [])
+    assert proc.read("fd:1", mode="line", start=7, count=1).text == TEXT[:21]
+
+
+def test_a_content_whose_place_is_left_in_the_last_moment_stays(
+    cold_store: Store, proc: Process, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc.create(TEXT)
+    become_cold = moving._both
+
+    def after_it_is_left(*commands: Any) -> Operation[list[Any]]:
+        put(cold_store, "cold", None)
+        return become_cold(*commands)
+
+    monkeypatch.setattr(moving, "_both", after_it_is_left)
+
+    assert move_due(cold_store).contents == 0
+    assert objects_in(place) == []
+    assert proc.read("fd:1", mode="line", start=7, count=1).text == TEXT[:21]
+
+
+def test_a_place_with_a_long_path_is_a_place(cold_store: Store, proc: Process, tmp_path: Path) -> None:
+    long = tmp_path.joinpath(*["x" * 200] * 3)
+    put(cold_store, "cold", f"file://{long}")
+    proc.create(TEXT)
+
+    assert move_due(cold_store).contents == 1
+    assert proc.read("fd:1", mode="line", start=7, count=1).text == TEXT[:21]
+    put(cold_store, "cold", f"file://{long}")
+    proc.close("fd:1")
+    put(cold_store, "cold", None)
+    assert objects_in(long) == []
+
+
+def test_an_object_that_a_record_names_stays_when_its_place_is_left(
+    cold_store: Store, proc: Process, place: Path, execute: Any
+) -> None:
+    proc.create(TEXT)
+    move_due(cold_store)
+    [mine] = objects_in(place)
+    execute("ZADD", "fdstore:{triage}:cold:objects", 1, mine.name)  # left by a torn log
+    execute("HSET", "fdstore:{triage}", "cold_fds", 0)
+    execute("SADD", "fdstore:cold:trees", "triage")
+
+    put(cold_store, "cold", None)
+
+    assert objects_in(place) == [mine]
+    put(cold_store, "cold", f"file://{place}")
+    execute("HSET", "fdstore:{triage}", "cold_fds", 1)
     assert proc.read("fd:1", mode="line", start=7, count=1).text == TEXT[:21]
 
 
