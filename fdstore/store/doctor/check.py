@@ -207,3 +207,15 @@ def role(info: Mapping[str, str]) -> Finding:
         f"a replica of {info.get('master_host')}:{info.get('master_port')}: it accepts no writes",
         "point FDSTORE_URL at the primary",
     )
+
+
+def why_no_writes(info: Mapping[str, str]) -> str:
+    """Return why the server takes no writes, as far as its INFO says; "" if it does. A rewrite of the log
+    that failed keeps nobody from writing.
+
+    >>> why_no_writes({"role": "slave", "master_host": "10.0.0.2", "master_port": "6379"})
+    'a replica of 10.0.0.2:6379: it accepts no writes'
+    """
+    if not (found := role(info)).ok:
+        return found.said
+    return "" if info.get("aof_last_write_status", "ok") == "ok" else disk(info).said

@@ -20,7 +20,7 @@ from fdstore.errors import DamagedRecord
 from fdstore.model.records import Count, Moment
 from fdstore.setup.settings import queue_prefix
 from fdstore.store.clock import seconds_of
-from fdstore.store.doctor.check import disk, eviction, primaries, role, version
+from fdstore.store.doctor.check import eviction, primaries, version, why_no_writes
 from fdstore.store.hashes import Hash
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.process_records import PROCESS, TreeHoldings
@@ -223,7 +223,7 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
         max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
         unsafe="; ".join(unsafe),
-        refuses="; ".join(found.said for info in infos for found in (role(info), disk(info)) if not found.ok),
+        refuses="; ".join(filter(None, map(why_no_writes, infos))),
     )
 
 
