@@ -272,6 +272,8 @@ class Sweeper:
             self._has_moved()
             try:
                 pause_s = self._round()
+                # the round itself goes on in a full Redis, and the log says that it is full
+                self._store.run(worker_registry.check_takes_writes(self._store.prefix, self._worker))
                 self._waiting.goes_on()
             except FDStoreError as error:
                 self._waiting.waits(error)

@@ -123,6 +123,12 @@ def register_worker(
         yield _removal(prefix, *dead)
 
 
+def check_takes_writes(prefix: str, worker: str) -> Operation[None]:
+    """Raise what Redis answers to writes now, as `StoreFull`: of a registered worker this one changes
+    nothing."""
+    yield [("HSETNX", load_key(prefix), worker, b"")]
+
+
 def _forgotten(vanished: list[bytes], now_s: float) -> list[bytes]:
     """Return those of these workers, with the ends of their registrations, that are kept no longer."""
     names, ends = vanished[::2], vanished[1::2]
