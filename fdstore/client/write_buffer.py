@@ -59,7 +59,7 @@ class WriteBuffer:
         self._parts: deque[tuple[int, Any]] = deque()
         """Pieces, each with its number: the characters put up to its end. All are str or all bytes, see
         `StreamAppender.admit`."""
-        self._lock = threading.RLock()  # of those who put; never held by who waits for anything
+        self._lock = threading.RLock()  # for `put` and `close`, which wait for nothing while they hold it
 
     @property
     def chars(self) -> int:

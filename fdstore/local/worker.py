@@ -155,7 +155,7 @@ class BackgroundWorker(WorkerFiles):
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a worker that is not ready, so that none is left which nobody knows of."""
+    """Terminate a worker that did not become ready."""
     process.terminate()
     try:
         process.wait(STOP_S)

@@ -53,8 +53,9 @@ class _Ending(NamedTuple):
 
 
 class StreamWriter:
-    r"""The writer of a stream; created by `Process.open_stream`. The blocking one is thread-safe; the asyncio
-    one belongs to the event loop it was created in.
+    r"""The writer of a stream; created by `Process.open_stream`. The blocking one is thread-safe, and a
+    signal handler may end it; the asyncio one belongs to the event loop it was created in. In a forked
+    process every call raises `Fenced`.
 
     `fd` is its descriptor. As a context manager it ends the stream with exit code 0, or breaks it if
     the block raises. A stream whose writer is dropped without `end` breaks (`writer_lost`) when the lease

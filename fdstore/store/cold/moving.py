@@ -167,7 +167,7 @@ class Mover:
             for due in self._store.run(due_contents(tree, settings, self._touched_ago)):
                 if not self._go_on():
                     return
-                now = self._settings_if_still_to(settings.url)
+                now = self._settings_for(settings.url)
                 if now is None:
                     return
                 if not due.early or self._store.run(_is_nearly_full(tree)):
@@ -175,8 +175,8 @@ class Mover:
         except SKIPPABLE as error:
             moved.note(str(error))
 
-    def _settings_if_still_to(self, url: str | None) -> ColdSettings | None:
-        """Return the settings that hold now; None if contents do not move to this place any more."""
+    def _settings_for(self, url: str | None) -> ColdSettings | None:
+        """Return the current settings; None if contents no longer move to this place."""
         now = self._store.run(read_settings(self._store.prefix))
         return now if now.url == url and now.after_s is not None else None
 
@@ -240,8 +240,8 @@ class Mover:
                     object_store.shown(settings.url), f"it returned another text for {path} than was sent"
                 )
             sums_key = tree.staged_sums(new_op())
-            if self._settings_if_still_to(settings.url) is None:
-                object_store.delete(settings.url, path)  # nobody looks there any more
+            if self._settings_for(settings.url) is None:
+                object_store.delete(settings.url, path)  # the list of unneeded objects is for the new place
                 raise _Changed
             untouched_s = max(-1, int(time.monotonic() - read_at) - 2)
             _, reply = self._store.run(

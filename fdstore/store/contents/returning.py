@@ -93,7 +93,7 @@ def _note_read(info: ContentInfo) -> Operation[None]:
     if replies is None:
         return
     counted = replies[-1][-1]
-    if isinstance(counted, Exception):  # somebody wrote another value there
+    if isinstance(counted, Exception):  # the key holds something else
         yield Upkeep([("UNLINK", reads)])
         return
     if not isinstance(counted, int) or counted % READS:  # over a network that loses replies it is not known

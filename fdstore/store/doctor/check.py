@@ -210,8 +210,8 @@ def role(info: Mapping[str, str]) -> Finding:
 
 
 def why_no_writes(info: Mapping[str, str]) -> str:
-    """Return why the server takes no writes, as far as its INFO says; "" if it does. A rewrite of the log
-    that failed keeps nobody from writing.
+    """Return why the server takes no writes, as far as its INFO says; "" if it does. After a failed rewrite
+    of the log it still takes them.
 
     >>> why_no_writes({"role": "slave", "master_host": "10.0.0.2", "master_port": "6379"})
     'a replica of 10.0.0.2:6379: it accepts no writes'

@@ -45,8 +45,8 @@ def put_cold(prefix: str, name: str, value: str | None) -> Operation[None]:
 
 
 def _delete_listed(prefix: str) -> Operation[None]:
-    """Delete the objects that no content needs any more, since nobody would know of them after their place is
-    left. No content is cold now. Raises `ObjectStoreUnavailable`."""
+    """Delete the unneeded objects of the current place: after a change of the place they could not be found.
+    No content is cold now. Raises `ObjectStoreUnavailable`."""
     before = (yield from written_settings(prefix)).get("cold")
     [names] = yield [("SMEMBERS", TreeKeys(prefix, "").cold_trees)]
     if before is None or not names:
