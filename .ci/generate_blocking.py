@@ -22,6 +22,7 @@ MODULES = {
     "fdstore/wire/_async/runner.py": "fdstore/wire/_sync/runner.py",
     "fdstore/wire/_async/cluster.py": "fdstore/wire/_sync/cluster.py",
     "fdstore/client/_async/store.py": "fdstore/client/_sync/store.py",
+    "fdstore/client/_async/following.py": "fdstore/client/_sync/following.py",
     "fdstore/client/_async/process.py": "fdstore/client/_sync/process.py",
     "fdstore/client/_async/writer.py": "fdstore/client/_sync/writer.py",
     "fdstore/toolset/_async.py": "fdstore/toolset/_sync.py",

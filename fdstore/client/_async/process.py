@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
 from fdstore.client._async.byte_file import ByteFile, open_byte_file
+from fdstore.client._async.following import Following
 from fdstore.client._async.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
@@ -28,7 +29,7 @@ from fdstore.store.contents import (
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.streams import completion, streams
-from fdstore.store.streams.following import Follower, follow_bytes, follow_text
+from fdstore.store.streams.following import follow_bytes, follow_text
 from fdstore.telemetry import tracing
 from fdstore.text.names import name_id
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from fdstore.client._async.store import Store
 
 T = TypeVar("T")
-Text = TypeVar("Text", str, bytes)
 
 
 class Process:
@@ -282,7 +282,7 @@ class Process:
     def follow(self, fd: FdLike, start: int = 1) -> AsyncIterator[str]:
         r"""Iterate over the text of a stream from character `start` on, as it is written, until EOF; a sealed
         content works too. To resume, pass the number of characters received plus one as `start`. Waits as
-        long as the writer lives.
+        long as the writer lives. After an error or a timeout the same iterator can go on where it was.
 
         Raises `StreamBroken` after the last stored character of a broken stream, `NotFound`,
         `InvalidArgument`, and `PositionOutOfRange` if the text ends before `start`.
@@ -293,12 +293,7 @@ class Process:
         ...     print(piece, end="")
         compiling
         """
-        return self._pieces(follow_text(self.handle, fd_id(fd), number("start", start)))
-
-    async def _pieces(self, follower: Follower[Text]) -> AsyncIterator[Text]:
-        while not follower.ended:
-            if text := await self._run(follower.more()):
-                yield text
+        return Following(self._run, follow_text(self.handle, fd_id(fd), number("start", start)))
 
     async def extract(
         self,
@@ -478,7 +473,7 @@ class Process:
         b'PNG...'
         """
         first = byte_reading.check_count("offset", offset)
-        return self._pieces(follow_bytes(self.handle, fd_id(fd), first))
+        return Following(self._run, follow_bytes(self.handle, fd_id(fd), first))
 
     async def open_bytes(self, fd: FdLike) -> ByteFile:
         r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeVar
 
 from fdstore.client._sync.byte_file import ByteFile, open_byte_file
+from fdstore.client._sync.following import Following
 from fdstore.client._sync.writer import StreamWriter
 from fdstore.files.source import open_source, source_name
 from fdstore.files.target import Target
@@ -29,7 +30,7 @@ from fdstore.store.contents import (
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes import processes
 from fdstore.store.streams import completion, streams
-from fdstore.store.streams.following import Follower, follow_bytes, follow_text
+from fdstore.store.streams.following import follow_bytes, follow_text
 from fdstore.telemetry import tracing
 from fdstore.text.names import name_id
 from fdstore.text.selection import FIRST_PAGE, FdLike, fd_id, fd_ids, number, parse_request
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from fdstore.client._sync.store import Store
 
 T = TypeVar("T")
-Text = TypeVar("Text", str, bytes)
 
 
 class Process:
@@ -283,7 +283,7 @@ class Process:
     def follow(self, fd: FdLike, start: int = 1) -> Iterator[str]:
         r"""Iterate over the text of a stream from character `start` on, as it is written, until EOF; a sealed
         content works too. To resume, pass the number of characters received plus one as `start`. Waits as
-        long as the writer lives.
+        long as the writer lives. After an error or a timeout the same iterator can go on where it was.
 
         Raises `StreamBroken` after the last stored character of a broken stream, `NotFound`,
         `InvalidArgument`, and `PositionOutOfRange` if the text ends before `start`.
@@ -294,12 +294,7 @@ class Process:
         ...     print(piece, end="")
         compiling
         """
-        return self._pieces(follow_text(self.handle, fd_id(fd), number("start", start)))
-
-    def _pieces(self, follower: Follower[Text]) -> Iterator[Text]:
-        while not follower.ended:
-            if text := self._run(follower.more()):
-                yield text
+        return Following(self._run, follow_text(self.handle, fd_id(fd), number("start", start)))
 
     def extract(
         self,
@@ -477,7 +472,7 @@ class Process:
         b'PNG...'
         """
         first = byte_reading.check_count("offset", offset)
-        return self._pieces(follow_bytes(self.handle, fd_id(fd), first))
+        return Following(self._run, follow_bytes(self.handle, fd_id(fd), first))
 
     def open_bytes(self, fd: FdLike) -> ByteFile:
         r"""Open a content as a read-only binary file: `read`, `seek`, `tell`. It reads ahead, so that small

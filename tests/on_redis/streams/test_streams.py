@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from typing import Any
 
 import pytest
@@ -11,10 +13,17 @@ from hypothesis import strategies as st
 
 import fdstore.aio
 from fdstore.client import Process, Store
-from fdstore.errors import InvalidArgument, NotFound, PositionOutOfRange, StreamClosed
+from fdstore.errors import (
+    InvalidArgument,
+    NotFound,
+    PositionOutOfRange,
+    StoreLostData,
+    StreamBroken,
+    StreamClosed,
+)
 from tests.on_redis.followers import Reader, key_of, stored
 from tests.properties import examples
-from tests.waiting import stretched, wait_until
+from tests.waiting import PATIENCE_S, stretched, wait_until
 
 PIECES = [
     *("\n", "\n\n", "a", "line\n", "longer than a page ", "b" * 30),
@@ -245,3 +254,88 @@ def test_a_follower_that_is_cancelled_leaves_the_store_usable(awaited: Any) -> N
         assert (await proc.read(out.fd)).text == "text"
 
     awaited(run)
+
+
+@pytest.mark.parametrize("pieces", [("one\n", "two\n"), (b"\0one", b"\0two")], ids=["text", "bytes"])
+def test_a_follower_goes_on_after_a_timeout(awaited: Any, pieces: tuple[Any, Any]) -> None:
+    async def run(proc: fdstore.aio.Process) -> None:
+        async with await proc.open_stream() as out:
+            follow = proc.follow if isinstance(pieces[0], str) else proc.follow_bytes
+            following = follow(out.fd)
+            got = []
+            for piece in pieces:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(following), 0.1)
+                await out.write(piece)
+                await out.flush()
+                got.append(await asyncio.wait_for(anext(following), PATIENCE_S))
+            await out.end()
+
+            assert (tuple(got), [left async for left in following]) == (pieces, [])
+            with pytest.raises(StopAsyncIteration):
+                await anext(following)
+
+    awaited(run)
+
+
+def test_awaited_followers_of_one_iterator_share_its_pieces(awaited: Any) -> None:
+    async def run(proc: fdstore.aio.Process) -> None:
+        async with await proc.open_stream() as out:
+            following = proc.follow(out.fd)
+            first, second = (asyncio.ensure_future(anext(following)) for _ in range(2))
+            await out.write("one\n")
+            assert await asyncio.wait_for(first, PATIENCE_S) == "one\n"
+            await out.write("two\n")
+
+            assert await asyncio.wait_for(second, PATIENCE_S) == "two\n"
+
+    awaited(run)
+
+
+def test_a_follower_goes_on_after_an_error(proc: Process, execute: Any) -> None:
+    with proc.open_stream(page_size=20) as out:
+        out.write("x" * 100)
+        out.flush()
+        following = proc.follow(out.fd)
+        got = [next(following)]
+        out.write("y" * 100)
+        out.flush()
+        pages = f"{key_of(proc, out.fd)}:pages"
+        execute("RENAME", pages, "{triage}away")
+        for _ in range(2):
+            with pytest.raises(StoreLostData):
+                next(following)
+        execute("RENAME", "{triage}away", pages)
+
+    assert "".join([*got, *following]) == "x" * 100 + "y" * 100
+
+
+def test_a_broken_stream_stays_broken_for_its_follower(proc: Process) -> None:
+    out = proc.open_stream()
+    out.write("half")
+    out.fail("the disk is full")
+    following = proc.follow(out.fd)
+    assert next(following) == "half"
+
+    for _ in range(3):
+        with pytest.raises(StreamBroken, match="the disk is full"):
+            next(following)
+
+
+def test_a_follower_goes_on_after_it_was_interrupted(proc: Process, execute: Any) -> None:
+    """Ctrl-C while it waits, as in a notebook."""
+    with proc.open_stream() as out:
+        following = proc.follow(out.fd)
+
+        def interrupt() -> None:
+            wait_until(lambda: b"flags=b" in execute("CLIENT", "LIST"), what="a follower that waits")
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(following)
+        thread.join()
+        out.write("text")
+
+    assert "".join(following) == "text"
