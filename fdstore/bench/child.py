@@ -23,6 +23,7 @@ import fdstore.aio
 from fdstore.bench import texts
 from fdstore.bench.stage import MB, keys_of
 from fdstore.client import connect
+from fdstore.wire.operation import NumberedFields
 
 PAGES = range(1, 201)
 """The pages that a reader reads in turn."""
@@ -95,21 +96,31 @@ def _wait_for_start(seconds: str) -> _Pace:
 
 
 def read_pages(client: str, url: str, process: str, seconds: str) -> None:
-    """Read pages for some seconds, after a line on stdin, with `fdstore`, `fdstore.aio` or `redis-py`. Print
-    the number of pages per second, and the seconds of processor time for a page."""
+    """Read pages for some seconds, after a line on stdin, with `fdstore`, `fdstore.aio`, `redis-py`, or
+    `link`: the requests of `fdstore`, whose replies nobody uses. Print the number of pages per second, and
+    the seconds of processor time for a page."""
     if client == "fdstore.aio":
         asyncio.run(_await_pages(url, process, seconds))
         return
     with connect(url) as store, redis.Redis.from_url(url) as plain:
         proc = store.process(process)
-        key = keys_of(proc, 1).pages
+        keys, link = keys_of(proc, 1), store._runner._make_link()
+        fields = NumberedFields(keys.pages, ("HGET", keys.record, "created_at"))
+
+        def exchange(number: int) -> None:
+            link.send(fields.request(number), 2)
+            link.receive([], 2)
+
+        ways: dict[str, Callable[[int], object]] = {
+            "fdstore": lambda number: proc.read("fd:1", start=number),
+            "link": exchange,
+            "redis-py": lambda number: plain.hget(keys.pages, str(number)),
+        }
+        read = ways[client]
 
         def read_all() -> int:
             for number in PAGES:
-                if client == "fdstore":
-                    proc.read("fd:1", start=number)
-                else:
-                    plain.hget(key, str(number))
+                read(number)
             return len(PAGES)
 
         read_all()
@@ -117,6 +128,7 @@ def read_pages(client: str, url: str, process: str, seconds: str) -> None:
         while pace.goes_on(read_all()):
             pass
         pace.tell()
+        link.close()
 
 
 async def _await_pages(url: str, process: str, seconds: str) -> None:

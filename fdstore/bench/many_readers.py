@@ -1,9 +1,10 @@
 """Processes that read pages at once, blocking and awaiting, compared with the same HGETs by other clients.
 
 The fastest client is redis-benchmark, written in C: one process with as many connections. Where it is not
-installed, its rows are omitted. The other reference is as many processes with redis-py. All share the machine
-with the server, so the ratios fall with the number of its CPUs. Those against C also depend on Python:
-without profile-guided optimization it misses the bar of eight processes by a fifth.
+installed, its rows are omitted. The other references are as many processes with redis-py, and with fdstore's
+own requests, whose replies are parsed and not used: the floor of its reads. All share the machine with the
+server, so the ratios fall with the number of its CPUs. Those against C also depend on Python: without
+profile-guided optimization it misses the bar of eight processes by a fifth.
 
 The processor time for a page is that of the readers alone; beside it stands that of redis-benchmark for an
 HGET.
@@ -36,6 +37,9 @@ RATES = {"fdstore": {1: 0.3, 2: 0.25, 4: 0.25, 8: 0.5}, "fdstore.aio": {1: 0.15,
 COSTS = {"fdstore": 5, "fdstore.aio": 12}
 """Client -> the most processor time for a page, as a multiple of that of redis-benchmark."""
 
+REFERENCES = {"redis-py": ("redis-py", 1.0), "link": ("bare requests", 0.5)}
+"""Client -> its name in a row, and the least share of the pages that as many processes of it read."""
+
 ROUNDS = 5
 PAGE = 100
 
@@ -54,7 +58,7 @@ def rows(stage: BenchStage) -> Iterator[BenchRow]:
     with stage.process() as proc:
         proc.create(texts.of_kind(texts.LOGS, 10 * MB))
         for readers in READERS if program else (MANY,):
-            clients = [*CLIENTS, "redis-py"] if readers == MANY else [*CLIENTS]
+            clients = [*CLIENTS, *REFERENCES] if readers == MANY else [*CLIENTS]
             paces: dict[str, list[ReadersPace]] = {client: [] for client in clients}
             best: list[ReadersPace] = []
             for _ in range(rounds):
@@ -68,9 +72,12 @@ def rows(stage: BenchStage) -> Iterator[BenchRow]:
                 bar = at_least(RATES[client][readers])
                 yield share_of_rate(f"pages/s, {case}", bar, paces[client], best)
                 yield share_of_cpu(f"processor/page, {case}", at_most(COSTS[client]), paces[client], best)
-            if readers == MANY:
-                case = f"pages/s, {processes}, against redis-py"
-                yield share_of_rate(case, at_least(1.0), paces["fdstore"], paces["redis-py"])
+            for client, (name, share) in REFERENCES.items() if readers == MANY else ():
+                case = f"pages/s, {processes}, against {name}"
+                yield share_of_rate(case, at_least(share), paces["fdstore"], paces[client])
+            if readers == MANY and program:
+                floor = f"pages/s, {processes} with bare requests, against C"
+                yield share_of_rate(floor, at_least(RATES["fdstore"][readers]), paces["link"], best)
 
 
 def share_of_rate(case: str, bar: Bar, ours: list[ReadersPace], theirs: list[ReadersPace]) -> BenchRow:
