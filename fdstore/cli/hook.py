@@ -105,6 +105,8 @@ def hook(session: CliSession, action: str, host: str | None, undo: bool, yes: bo
 def _answer(session: CliSession, host: str) -> None:
     # never exit code 2: hosts show the model what was said instead of the output then
     try:
+        if sys.stdin is None:
+            raise InvalidArgument("event", "standard input is closed, where the host writes it")
         data = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
         if len(data) > MAX_EVENT_BYTES:
             while sys.stdin.buffer.read(1 << 20):  # a host that cannot write it all may fail

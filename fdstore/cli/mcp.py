@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache
@@ -105,6 +106,8 @@ def mcp(
     address = _address(http, process, require_token=require_token, hosts=hosts)
     if hook and address:
         raise click.UsageError("--hook is for a server that the host starts itself, without --http")
+    if sys.stdin is None and not address:
+        raise click.UsageError("standard input is closed: the host writes its messages there")
     with frozen_imports():
         from fdstore.hosts.mcp.access import access_to, parse_permissions
         from fdstore.hosts.mcp.server import build_server

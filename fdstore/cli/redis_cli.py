@@ -90,7 +90,7 @@ def _send(store_url: StoreUrl, words: list[str], lacks: str, *, as_json: bool) -
 
     with RawConnection(store_url, protocol=3 if as_json else 2) as connection:
         if words or not output.stdin_is_terminal():
-            commands = [words] if words else redis_replies.read_commands(sys.stdin)
+            commands = [words] if words else redis_replies.read_commands(sys.stdin or ())
             return redis_replies.run(connection, commands, show)
         redis_replies.prompt(connection, store_url.shown, show, output.say)
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,13 +106,13 @@ def lowered_limits(asked: TreeLimits, held: TreeLimits) -> list[str]:
 
 
 def read_text(file: str) -> str:
-    """Return the text of a file, or of standard input for -; what is not UTF-8 in it as backslash escapes."""
-    from fdstore.files.source import open_source
+    """Return the text of a file, or of standard input for -; what is not UTF-8 in it as backslash escapes.
+    Raises `TargetMissing`, `PathRefused`, `InvalidArgument`."""
+    from fdstore.cli.members import open_stdin
+    from fdstore.files.source import next_block, open_source
 
-    if file == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "backslashreplace")
-    with open_source(file) as binary:
-        return binary.read().decode("utf-8", "backslashreplace")
+    with open_stdin() if file == "-" else open_source(file) as binary:
+        return next_block(binary, -1).decode("utf-8", "backslashreplace")
 
 
 def workers_for(session: CliSession, store: Store, *bundles: Bundle, agents: bool) -> None:

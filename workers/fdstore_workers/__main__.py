@@ -18,6 +18,7 @@ from fdstore.setup.log_options import log_options
 from fdstore.setup.logs import log_to_stderr
 from fdstore.setup.optional_packages import frozen_imports, require
 from fdstore.setup.safe_path import drop_relative_entries
+from fdstore.setup.standard_files import reserve_standard_files
 from fdstore.setup.url_arguments import exit_code_of, password_warning, read_url_file
 from fdstore.text.layout import show_controls
 
@@ -179,6 +180,7 @@ def worker(
 
 def main() -> None:
     """Run the command. An `FDStoreError` prints one line to stderr and exits with 1 (usage error: 2)."""
+    reserve_standard_files()
     try:
         worker(prog_name="fdstore worker", windows_expand_args=False)
     except FDStoreError as error:
