@@ -3,7 +3,9 @@
 The interpreter numbers the calls of one run, and a repeated run makes the same calls under the same numbers.
 So an effect is done under the id of the run and that number, once. An answer that a repeat could find changed
 is recorded, and so is every error: a name that was not there may be there now. They are recorded before the
-next effect; a run that is lost before that may take another path, since it has changed nothing.
+next effect; a run that is lost before that may take another path, since it has changed nothing. What is read
+by names may be much more than a program keeps. After `MAX_RECORDED_BYTES` a digest is recorded in its place:
+a repeat reads again, and ends if it finds another text.
 
 A call that waits for another process (`ask`, `spawn`, `pipe`) is answered later: `settle` starts the
 questions and returns the answers when all are there.
@@ -11,6 +13,7 @@ questions and returns the answers when all are there.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -49,6 +52,9 @@ MAX_SLEEP_S = 86_400.0
 """The most seconds by which one sleep moves the clock of the code."""
 
 
+MAX_RECORDED_BYTES = 16 << 20
+"""How much of what is read from texts that may change is recorded in one run, as JSON."""
+
 SPAWN, PIPE = "spawn", "pipe"
 """The tools that do what the functions of these names do."""
 
@@ -62,10 +68,19 @@ class Starters(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A recorded answer: a value, or an exception."""
+    """A recorded answer: a value, an exception, or the digest of the first one."""
 
     value: Any = None
     error: Raise | None = None
+    digest: str = ""
+
+
+class ChangedText(Exception):
+    """A repeat reads another text under `ref` than the first run, which read too much to record it."""
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(ref)
+        self.ref = ref
 
 
 class Host:
@@ -87,6 +102,7 @@ class Host:
         self._run_id = run_id
         self._recorded = dict(recorded)
         self._unsaved: dict[int, bytes] = {}
+        self._recorded_bytes = sum(map(len, recorded.values()))
         self._text_refs: dict[str, TextRef] = {}
         self.pending = pending
         self._unasked: list[Ask] = []
@@ -114,7 +130,9 @@ class Host:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
         the code could do nothing about are raised here."""
         if (known := self._recorded.get(call.number)) is not None:
-            return self._recorded_answer(call, known)
+            kept = self._decoded(call, known)
+            if not kept.digest:
+                return kept.error or kept.value
         if self._context.progress is not None:
             self._context.progress(call.number + 1, None)
         if (function := self._functions.get(call.name)) is None:
@@ -130,18 +148,20 @@ class Host:
             raised = as_exception(error)
         except VALUE_ERRORS as error:  # code may call these functions itself, with anything
             raised = Raise("TypeError" if isinstance(error, TypeError) else "ValueError", str(error))
+        if known is not None:  # the first run read something
+            raise ChangedText(str(next(iter(call.args), "")))
         self._keep(call.number, _Kept(error=raised))
         return raised
 
-    def _recorded_answer(self, call: HostCall, stored: bytes) -> Answer:
+    def _decoded(self, call: HostCall, stored: bytes) -> _Kept:
         """Return the answer that an earlier run recorded. Raises `DamagedRecord` for one that no run has."""
         what = f"answer {call.number} of the programs of process {self._handle.id}"
         kept = decode_record(stored, _Kept, what)
         with decoding(what):
             if kept.error is None and call.name == "clock":
-                return decode_moment(str(kept.value))
+                return _Kept(decode_moment(str(kept.value)))
             to_result(kept.error or kept.value)
-        return kept.error or kept.value
+        return kept
 
     def _save(self) -> Operation[None]:
         """Record the answers that a repeat must get again: called before every effect."""
@@ -152,6 +172,20 @@ class Host:
     def _keep(self, number: int, kept: _Kept) -> None:
         """Note an answer that a repeat must get again. `_save` records it."""
         self._unsaved[number] = msgspec.json.encode(kept)
+
+    def _keep_read(self, number: int, ref: object, answer: Any) -> None:
+        """Note what was read from a text that may change, or its digest; compare it with that of an earlier
+        run. Raises `ChangedText`."""
+        encoded, known = msgspec.json.encode(_Kept(answer)), self._recorded.get(number)
+        if known is None and self._recorded_bytes + len(encoded) <= MAX_RECORDED_BYTES:
+            self._recorded_bytes += len(encoded)
+            self._unsaved[number] = encoded
+            return
+        proof = msgspec.json.encode(_Kept(digest=hashlib.blake2b(encoded, digest_size=16).hexdigest()))
+        if known is None:
+            self._unsaved[number] = proof
+        elif known != proof:
+            raise ChangedText(str(ref))
 
     def _slot(self, number: int) -> str:
         return f"{self._run_id}/{number}"
@@ -180,8 +214,8 @@ class Host:
         """Return what `find` reads from a text."""
         text_ref = yield from self._text_ref(ref)
         answer = yield from find(text_ref)
-        if not text_ref.is_fixed:
-            self._keep(number, _Kept(answer))
+        if not text_ref.is_fixed or number in self._recorded:
+            self._keep_read(number, ref, answer)
         return answer
 
     def _read(self, number: int, ref: object, unit: text_refs.Unit, first: int, last: int) -> Operation[str]:

@@ -22,7 +22,7 @@ from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import MAX_MOMENT_S
-from fdstore.programs.host import Host, Starters, cancel_all
+from fdstore.programs.host import ChangedText, Host, Starters, cancel_all
 from fdstore.programs.interpreter.events import (
     Answer,
     DamagedState,
@@ -56,6 +56,12 @@ NOT_SUSPENDED = (
     "Keep less in them before ask, spawn or pipe is awaited: create(text) stores a long text, if you have it."
 )
 ENDED = "The interpreter ended unexpectedly; variables are as before the call."
+
+CHANGED = (
+    "conflict: the program was interrupted, and {} means another text than it read before; variables are as "
+    "before the call. What it has stored and asked stays. Look at both, and run what is left: a text that is "
+    "read by its number, as fd('fd:1'), stays the same."
+)
 
 MAX_CODE_BYTES = 64 * 1024
 """The most UTF-8 bytes of the code of one call."""
@@ -228,7 +234,10 @@ def drive(
     """Answer the calls of the code until it is over, or waits for what `settle` has no answers to."""
     while not isinstance(event, Finished | Failed):
         if isinstance(event, HostCall):
-            answer = yield from host.answer(event)
+            try:
+                answer = yield from host.answer(event)
+            except ChangedText as changed:
+                return Failed(CHANGED.format(changed.ref), keeps_session=False, limit="changed")
             event = yield Disk(partial(session.resume, answer))
         elif answers := (yield from settle(event)):
             event = yield Disk(partial(session.settle, answers))

@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-Limit = Literal["", "seconds", "memory", "output", "calls", "killed"]
+Limit = Literal["", "seconds", "memory", "output", "calls", "changed", "killed"]
 
 Exceptions = Literal[
     "ValueError",
@@ -67,7 +67,8 @@ class Failed(msgspec.Struct, frozen=True):
 
     text           traceback of the program's own lines, the error, and what to do about it
     keeps_session  False: the session is over, and the state before the call holds
-    limit          the limit that ended it; "killed" after `kill`; "" for an exception or a crash
+    limit          the limit that ended it; "changed": a repeat read another text than the first run;
+                   "killed" after `kill`; "" for an exception or a crash
     """
 
     text: str

@@ -16,6 +16,7 @@ import fdstore
 from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
+from fdstore.programs import host
 from fdstore.results.python_config import PythonSection
 from fdstore.results.tool_outcome import ToolResult
 from tests.conftest import interpreters_of
@@ -443,3 +444,67 @@ def test_sql_over_texts_gives_rows_as_dicts_and_many_rows_as_a_text(proc: Proces
     assert proc.stat("fd:3").media_type == "text/csv"
     assert "city VARCHAR, people BIGINT" in failure(tools, "await sql('SELECT town FROM a', a=fd('fd:1'))")
     assert "by the names of their tables" in failure(tools, "await sql('SELECT 1', fd('fd:1'))")
+
+
+READING_NAMES = """
+found = [fd("name:big").text()[:5] for _ in range(3)]
+create("made", name="made")
+found += [fd("name:big").text()[:5] for _ in range(3)]
+create(str(found))
+"""
+
+
+def crashed_while_reading_names(redis_url: str, requests: int) -> bool:
+    """Run READING_NAMES as the call c1 of the process `big` until it has sent so many requests. Return
+    whether it crashed there."""
+    with CrashingStore(redis_url, 10**6) as crashing:
+        tools = tools_of(crashing.process("big"))
+        crashing.left = requests
+        with suppress(Crashed):
+            tools.call("run_python", {"code": READING_NAMES}, "c1")
+            return False
+    return True
+
+
+@pytest.fixture
+def interrupted(redis_url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> Process:
+    """The process of a call of READING_NAMES that crashed after its first effect. Little is recorded."""
+    monkeypatch.setattr(host, "MAX_RECORDED_BYTES", 300_000)
+    proc = store.process("big")
+    proc.put("big", "first" + "x" * 200_000)
+    requests = 0
+    while not proc.find("made"):
+        requests += 1
+        assert crashed_while_reading_names(redis_url, requests)
+    return proc
+
+
+def test_what_is_read_by_names_is_recorded_up_to_a_bound_and_then_read_again(
+    interrupted: Process, execute: Any
+) -> None:
+    recorded = execute("HGETALL", interrupted.handle.keys.python)
+    assert 200_000 < sum(map(len, recorded)) < 300_000
+
+    run(tools_of(interrupted), READING_NAMES, "c1")
+
+    [made] = [d.fd for d in interrupted.list() if d.fd.startswith("fd:")]
+    assert interrupted.read(made).text == str(["first"] * 6)
+
+
+@pytest.mark.parametrize("change", ["replaced", "removed"])
+def test_a_repeat_that_reads_another_text_by_a_name_ends_and_says_so(
+    interrupted: Process, change: str
+) -> None:
+    if change == "replaced":
+        interrupted.put("big", "second" + "x" * 200_000)
+    else:
+        interrupted.close("name:big")
+    tools = tools_of(interrupted)
+
+    ended = tools.call("run_python", {"code": READING_NAMES}, "c1")
+
+    assert ended.is_error
+    assert "conflict: the program was interrupted, and name:big means another text" in ended.text
+    assert tools.call("run_python", {"code": READING_NAMES}, "c1").text == ended.text
+    assert {d.fd for d in interrupted.list()} - {"name:big"} == {"name:made"}
+    assert failure(tools, "found").count("not defined") == 1
