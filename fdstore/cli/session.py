@@ -63,8 +63,9 @@ class CliSession:
         return self.prefix or settings.read().prefix
 
     def check_url(self) -> None:
-        """Check the store's URL before a verb runs, even if it uses only the embedded server. Raises
-        `InvalidArgument`."""
+        """Check the store's URL and prefix before a verb runs, even if it uses only the embedded server.
+        Raises `InvalidArgument`."""
+        from fdstore.setup.settings import DEFAULT_PREFIX
         from fdstore.setup.url_options import is_plain
 
         url = self.chosen_url
@@ -72,6 +73,10 @@ class CliSession:
             from fdstore.wire.store_url import parse_store_url
 
             parse_store_url(url)
+        if self.chosen_prefix != DEFAULT_PREFIX:
+            from fdstore.store.keys import check_prefix
+
+            check_prefix(self.chosen_prefix)
 
     @contextmanager
     def store(self, url: str | None = None, *, use: Use = "make") -> Iterator[Store]:

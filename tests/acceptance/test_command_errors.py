@@ -260,3 +260,21 @@ def test_an_agent_is_not_created_if_its_answer_could_not_be_printed(command, tmp
     said = "standard output failed: it is closed; earlier output may have been written"
     assert done.stderr == f"fdstore: write_error: {said}\n"
     assert "closed" not in command("ps").out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["claude-plugin"], ["hook", "install", "codex", "--yes"], ["mcp"], ["gateway", "--", "cat"], ["init"]],
+    ids=" ".join,
+)
+def test_a_prefix_that_cannot_be_used_is_refused_before_anything_is_written(command, tmp_path, args):
+    command.environment.update(FDSTORE_PREFIX="x/y", HOME=str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+
+    ended = command(*args)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == (
+        "fdstore: invalid_argument: prefix: 'x/y' is not a key prefix; use letters, digits, _ . : -\n"
+    )
+    assert sorted(tmp_path.rglob("*")) == before
