@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.model.fields import TreeLimit, said_of
 from fdstore.model.records import Days, Ordinal, TreeLimits
 from fdstore.text.quantities import DAY_S
@@ -46,6 +46,8 @@ _DAYS = (Days, "a number of days is needed, 0 to keep for ever")
 
 def check_limits(limits: TreeLimits) -> TreeLimits:
     """Return `limits` as they are stored. Raises `InvalidArgument` for an invalid value."""
+    if not isinstance(limits, TreeLimits):
+        raise InvalidArgument("limits", f"fdstore.TreeLimits(...) is needed, not {quoted(limits)}")
     checked: dict[str, Any] = {}
     for name in limits.__struct_fields__:
         value, (kind, needed) = getattr(limits, name), _COUNT if name in LIMITS else _DAYS

@@ -87,8 +87,8 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def fd_ids(values: Iterable[object]) -> list[str]:
-    """Return the canonical forms of several ids. Raises `InvalidArgument`, also for a single text."""
-    if isinstance(values, str):
+    """Return the canonical forms of several ids. Raises `InvalidArgument`, also for a single one."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InvalidArgument("share", 'a list of ids is needed, as ["fd:1"]')
     return [fd_id(value) for value in values]
 

@@ -21,6 +21,14 @@ def test_a_tree_has_the_documented_default_limits(store: Store) -> None:
     assert (limits.tree_fds, limits.tree_bytes, limits.retention_days) == (10_000, 4 << 30, 7)
 
 
+@pytest.mark.parametrize("limits", ["1", 5, {"tree_fds": 1}, 1.5], ids=repr)
+def test_limits_of_another_type_are_refused(store: Store, limits: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^limits: fdstore.TreeLimits\(...\) is needed, not "):
+        store.process("t", limits=limits)
+
+    assert store.trees() == []
+
+
 def test_limits_are_fixed_when_the_tree_is_created(store: Store) -> None:
     store.process("t", limits=TreeLimits(tree_fds=1)).create("x")
 

@@ -17,6 +17,7 @@ from fdstore.text.selection import (
     Selector,
     clamp,
     fd_id,
+    fd_ids,
     number,
     parse_request,
     selector,
@@ -224,3 +225,9 @@ def test_the_largest_numbers_do_not_overflow() -> None:
     assert clamp("fd:1", Part("char", 1, MAX_INTEGER), 3).count == 3
     with pytest.raises(PositionOutOfRange):
         clamp("fd:1", Part("char", MAX_INTEGER, MAX_INTEGER), 3)
+
+
+@pytest.mark.parametrize("values", ["fd:1", b"fd:1", 0, None, True], ids=repr)
+def test_what_is_no_list_of_ids_is_refused(values: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r'^share: a list of ids is needed, as \["fd:1"\]'):
+        fd_ids(values)
