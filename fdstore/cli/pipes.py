@@ -52,24 +52,27 @@ def pipe(
     fdstore pipe triage -i fd:1 'grep -n ERROR | head'
     fdstore pipe triage -i fd:1 -- gzip -c > log.gz
 
+    Words of their own are passed as they are, but for '|' between commands. In one text, words are quoted as
+    in a shell, a quoted '|' is a character like others, and other syntax of a shell is refused.
+
     An output that is not UTF-8 is bytes: they are written as they are, but to a terminal only with --raw.
 
     On the embedded store a worker is started if none runs.
 
-    The exit code is the pipeline's, 128+n if signal n ended it, 125 if the sandbox failed. Ctrl-C leaves it
-    to the workers. With --json each line is a chunk of the output.
+    The exit code is the pipeline's, 128+n if signal n ended it, 125 if the sandbox failed. Ctrl-C, and a
+    reader that closes, leave it to the workers. With --json each line is a chunk of the output.
     """
     from fdstore.agents.runtime.local_worker import ensure_worker
     from fdstore.agents.runtime.waker import waker
     from fdstore.model import ends
     from fdstore.store.processes import pipelines, process_records, waiting
     from fdstore.store.views import worker_check
-    from fdstore.text.commands import check_tees, parse, programs_in
+    from fdstore.text.commands import check_tees, parse, programs_in, stages_in
     from fdstore.text.paging import DEFAULT_PAGE_SIZE
     from fdstore.text.selection import fd_id
     from fdstore.tools.process_task import PipeTask, encode_task
 
-    lines = [shlex.join(stage) for stage in _stages(_split(words))]
+    lines = stages_in(words[0]) if len(words) == 1 else [shlex.join(stage) for stage in _stages(words)]
     commands = parse(lines, programs_in(lines))
     check_tees(tees, len(commands))
     task = PipeTask(
@@ -101,11 +104,11 @@ def pipe(
         broken = None
         try:
             pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
-            with as_interrupts(), _report_unclaimed(caller.store, made.process):
+            with as_interrupts(), _report_standstill(caller.store, made.process):
                 _print_output(caller, pieces, made.fd, to_terminal=raw or session.as_json)
         except StreamBroken as error:
             broken = error
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, BrokenPipeError):
             with suppress(OSError):  # the terminal may be gone
                 output.say(
                     f"fdstore: {made.process} is left to the workers: fdstore tail {process} {made.fd} "
@@ -143,31 +146,22 @@ def _print_output(caller: Process, pieces: output.Pieces, fd: str, *, to_termina
         pieces.end()
 
 
-def _report_unclaimed(store: Store, process: str) -> AbstractContextManager[None]:
-    """Report after a while why no worker has claimed a process."""
-    from fdstore.agents.runtime.eligibility import why_unclaimed
+def _report_standstill(store: Store, process: str) -> AbstractContextManager[None]:
+    """Report why a process does not go on, each reason once: no worker claims it, or it was lost."""
+    from fdstore.agents.runtime.eligibility import why_not_going_on
     from fdstore.agents.runtime.periodic import run_periodically
     from fdstore.store.views import worker_check
 
+    said = {""}
+
     def look() -> bool:
         with suppress(FDStoreError):  # the block itself reports the error
-            if why := store.run(why_unclaimed(store.prefix, process)):
+            if (why := store.run(why_not_going_on(store.prefix, process))) not in said:
+                said.add(why)
                 output.say(f"fdstore: {why}")
-        return False
+        return True
 
-    return run_periodically(worker_check.PATIENCE_S, look, "unclaimed")
-
-
-def _split(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a command line that was given as one word, as `grep 5 | head`."""
-    if len(words) > 1 or not any(char.isspace() for char in words[0]):
-        return words
-    lexer = shlex.shlex(words[0], posix=True, punctuation_chars="|")
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        return tuple(lexer)
-    except ValueError as error:
-        raise click.UsageError(f"{words[0]!r} cannot be split into words: {error}") from error
+    return run_periodically(worker_check.PATIENCE_S, look, "standstill")
 
 
 def _stages(words: tuple[str, ...]) -> list[list[str]]:

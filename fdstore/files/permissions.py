@@ -13,10 +13,21 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from fdstore.errors import NotAllowed, PathRefused, quoted
+from fdstore.errors import FDStoreError, InvalidArgument, NotAllowed, PathRefused, quoted
 from fdstore.files.paths import Root, hidden_name
 from fdstore.files.source import open_below
 from fdstore.model.model_servers import AllowedServer, ModelAccess
+
+
+class CommandsOff(NotAllowed):
+    """Commands are off on this worker."""
+
+    says = "commands are off on this worker: {why}"
+
+    why: str
+
+    def __init__(self, why: str) -> None:
+        FDStoreError.__init__(self, why)
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +36,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     all_allowed   everything is allowed; `python` and `commands` are ignored
     python        patterns of allowed functions, "pkg.tools:*"
     commands      patterns of allowed pipeline commands
+    commands_off  why no command runs, for example without a sandbox; "" if commands do
     export_root   directory below which agents write files
     preload_root  directory below which files named by programs and models are read
     models        servers of models that programs may name
@@ -33,6 +45,7 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
     all_allowed: bool = True
     python: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    commands_off: str = ""
     export_root: str | None = None
     preload_root: str | None = None
     models: ModelAccess = ModelAccess()
@@ -60,10 +73,13 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def check_commands(self, commands: Iterable[str]) -> None:
-        """Raise `NotAllowed` for a command that may not run."""
-        for command in commands:
+        """Raise `NotAllowed` for a command that may not run, and `CommandsOff` if none can."""
+        named = list(commands)
+        for command in named:
             if not self.all_allowed and not _matches(command, self.commands):
                 raise NotAllowed(f"the command {quoted(command)}", f"--allow-command {quoted(command)}")
+        if named and self.commands_off:
+            raise CommandsOff(self.commands_off)
 
     def resolve_export_root(self, named: str | None) -> Root | None:
         """Return the export root of an agent whose program's `[export] root` is `named`; None if none is
@@ -135,6 +151,10 @@ def parse_permissions(
     """Build permissions from command-line options. On the embedded store everything is allowed unless
     `python` or `commands` restrict it. Raises `InvalidArgument`."""
     python, commands = tuple(python), tuple(commands)
+    for pattern in commands:
+        if "/" in pattern:
+            problem = f"{quoted(pattern)} is a path; programs are named alone, as 'grep' or '*'"
+            raise InvalidArgument("--allow-command", problem)
     servers = tuple(map(AllowedServer.parse, model_servers))
     return Permissions(
         all_allowed=embedded and not (python or commands),

@@ -29,6 +29,9 @@ SIGPIPE_CODE = 128 + 13
 LAST_SIGNAL = 64
 
 _QUOTED = re.compile(r"""\\.|'[^']*+'|"[^"\\]*+(?:\\.[^"\\]*+)*\"""", re.DOTALL)
+_PIPES = re.compile(rf"{_QUOTED.pattern}|\|+", re.DOTALL)
+"""What is quoted, and the pipes outside of it."""
+
 _IN_DOUBLE_QUOTES = re.compile(r"(?<!\\)(?:\\\\)*(\$\(|`)")
 _SHELL = re.compile(r"&&|\|\||[0-9]*(?:>>|<<|>&|>|<)|[|;&`]|\$\(|\r?\n")
 
@@ -70,6 +73,17 @@ def parse(lines: Sequence[str], allowed: Iterable[str]) -> tuple[Command, ...]:
     return tuple(_stage(number, line, programs) for number, line in enumerate(lines, start=1))
 
 
+def stages_in(line: str) -> list[str]:
+    """Return the commands of a pipeline that is written as in a shell. `parse` says what is wrong with them.
+
+    >>> stages_in("grep -c 'a|b' | sort|uniq || x")
+    ["grep -c 'a|b'", 'sort', 'uniq || x']
+    """
+    pipes = [hit for hit in _PIPES.finditer(line) if hit[0] == "|"]
+    starts, ends = [0, *(hit.end() for hit in pipes)], [*(hit.start() for hit in pipes), len(line)]
+    return [line[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+
+
 def programs_in(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the programs that commands name, to allow all of them; `parse` says what is wrong with others.
 
@@ -81,6 +95,17 @@ def programs_in(lines: Iterable[str]) -> tuple[str, ...]:
         with suppress(ValueError):  # quotes that do not end
             found += shlex.split(line)[:1]
     return tuple(found)
+
+
+def name_problem(name: object) -> str:
+    """Return why this cannot be the name of a program for commands; "" if it can.
+
+    >>> name_problem("grep"), name_problem("/bin/grep")
+    ('', 'is a path; name the program alone')
+    """
+    if not isinstance(name, str) or not name.isprintable() or name.split() != [name]:
+        return "is not the name of a program; name it alone, without arguments"
+    return "is a path; name the program alone" if "/" in name else ""
 
 
 def check_tees(tees: Sequence[int], stages: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fdstore.errors import InvalidArgument
+from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.paths import Root
 from fdstore.model.people import PersonAnswer, Question
 from fdstore.model.records import TreeLimits
@@ -19,6 +19,7 @@ from fdstore.results.python_config import AskConfig
 from fdstore.results.token_counter import TokenCounter
 from fdstore.store.keys import process_keys
 from fdstore.store.process_handle import ProcessHandle
+from fdstore.text.commands import name_problem
 from fdstore.tools.catalogue import BUILT_IN, FD_TOOLS, PROCESS_TOOLS, check_enabled, has_descriptors
 from fdstore.tools.tool_names import ToolName
 
@@ -70,6 +71,9 @@ def context_for(
     names = check_enabled(enabled)
     if isinstance(commands, str):
         raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')
+    for name in commands:
+        if problem := name_problem(name):
+            raise InvalidArgument("commands", f"{quoted(name)} {problem}")
     chosen = config or FDConfig()
     if chosen.enabled and FD_TOOLS.isdisjoint(names):
         names |= {"read_fd"}  # descriptors that the model cannot read would be useless

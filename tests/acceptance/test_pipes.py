@@ -72,6 +72,55 @@ def test_a_command_line_given_as_one_word_is_split(command, proc, worker):
     assert ran.passed_s <= ended.passed_s
 
 
+def test_a_quoted_pipe_in_one_word_is_a_character(command, proc, worker):
+    proc.create("a|b\n")
+
+    for line, output in {
+        "tr '|' ','": "a,b\n",
+        "cut -d \\| -f 2|cat": "b\n",
+        'printf %s "|" | cat - /dev/null': "|",
+        "cat": "a|b\n",
+    }.items():
+        found = command("pipe", "triage", "-i", "fd:1", line)
+
+        assert (found.out, found.code) == (output, 0), found.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("yes||true", "'||' does nothing"),
+        ("cat > x", "'>' does nothing"),
+        ("cat;ls", "';' does nothing"),
+        ("echo $(ls)", "'$(' does nothing"),
+        ("cat 'x", "no closing quotation"),
+        ("cat |", "stage 2: is empty"),
+        ("", "stage 1: is empty"),
+    ],
+)
+def test_syntax_of_a_shell_in_one_word_is_refused_with_advice(command, proc, line, said):
+    found = command("pipe", "triage", line)
+
+    assert (found.code, found.out) == (1, "")
+    assert said in found.err
+    assert "triage.1" not in command("ps", "-a").out
+
+
+def test_a_reader_that_closes_is_told_that_the_pipeline_goes_on(command, proc, worker):
+    read, write = os.pipe()
+    with command.start("pipe", "triage", "--", "yes", stdout=write) as process:
+        os.close(write)
+        os.read(read, 1)
+        os.close(read)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    command("kill", "triage.1")
+
+    assert process.returncode == 141
+    assert err.decode().startswith(
+        "fdstore: triage.1 is left to the workers: fdstore tail triage fd:1 follows"
+    )
+
+
 BWRAP = """#!/bin/bash
 case $1 in
 --version) echo bubblewrap 0.9.0; exit;;

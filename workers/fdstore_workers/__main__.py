@@ -144,7 +144,11 @@ def worker(
     env = settings.read()
     broker_url = broker_url or env.broker_url
     configuration["allow_model_servers"] += tuple(env.allow_model_servers.split())
-    parse_permissions(embedded=False, model_servers=configuration["allow_model_servers"])
+    parse_permissions(
+        embedded=False,
+        commands=configuration["allow_commands"],
+        model_servers=configuration["allow_model_servers"],
+    )
     # check the URLs here, to report a usage error: the supervisor only sees that its child did not start
     from fdstore.agents.runtime.broker_url import find_broker
     from fdstore.wire.store_url import parse_store_url

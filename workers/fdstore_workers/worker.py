@@ -48,6 +48,7 @@ from fdstore_workers.app import make_app, start_worker
 from fdstore_workers.load_board import LoadBoard
 from fdstore_workers.pipeline.choose_sandbox import Engine, find_sandbox
 from fdstore_workers.pipeline.run_pipeline import run_pipeline
+from fdstore_workers.pipeline.unsandboxed import CommandsDisabled
 from fdstore_workers.reports import Reporter
 from fdstore_workers.status_server import StatusPort, WorkerStatus
 from fdstore_workers.supervisor import HeldProcess, Roles, Supervisor
@@ -162,13 +163,16 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
         private = [Path(root) for root in roots if root]
         allow = self.unsandboxed_commands
         sandbox = cache(partial(find_sandbox, engine=self.engine, allow_unsandboxed=allow, private=private))
+        if isinstance(engine := sandbox(), CommandsDisabled):
+            permissions = msgspec.structs.replace(permissions, commands_off=engine.why)
+            settings = msgspec.structs.replace(settings, permissions=permissions)
         # with prefork, pipelines run in the processes of the pool
         apart = ThreadPoolExecutor(PIPELINES, "pipeline") if self.pool == "threads" else None
         clients = Clients(settings)
         run = make_task_body(clients, reporter, stopping, partial(run_pipeline, sandbox, permissions), apart)
         app = make_app(store.url, self.broker_url, run=run, prefix=store.prefix)
         wake = waker(store.url, store.prefix, self.broker_url)
-        commands = "; ".join(filter(None, (permissions.described, sandbox().describe())))
+        commands = "; ".join(filter(None, (permissions.described, engine.describe())))
         allowed = describe_permissions(permissions)
         sweeper = Sweeper(store, self.name, wake, commands, settings.no_agents, allowed, self.board.read)
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from fdstore.errors import quoted
+from fdstore.text.commands import name_problem
 from fdstore.text.numbers import MAX_INTEGER
 from fdstore.text.similar_names import similar_names
 from fdstore.tools.catalogue import BUILT_IN
@@ -112,9 +113,8 @@ def check_functions(paths: Sequence[str], *, taken: Sequence[str]) -> None:
 
 def check_command(key: str, name: str) -> None:
     """Refuse a command line, and what cannot be the name of a program."""
-    if not name.isprintable() or name.split() != [name]:
-        problem = f"{quoted(name)} is not the name of a program; name it alone, without arguments"
-        raise InvalidKey(key, problem)
+    if problem := name_problem(name):
+        raise InvalidKey(key, f"{quoted(name)} {problem}")
 
 
 def check_parameter(key: str, value: object) -> None:

@@ -16,7 +16,9 @@ from fdstore.errors import DamagedRecord, InvalidProgram, NewerFormat, NotAllowe
 from fdstore.files.permissions import Permissions
 from fdstore.model.model_servers import ModelServer
 from fdstore.model.records import ProcessRecord
+from fdstore.store.clock import redis_now
 from fdstore.store.keys import ProcessKeys, process_keys
+from fdstore.store.processes import process_records
 from fdstore.store.processes.asks import LaneTask
 from fdstore.store.record_format import decode_record, replies_or_damage, show_bytes
 from fdstore.store.views import worker_check
@@ -98,6 +100,7 @@ def describe_permissions(permissions: Permissions) -> str:
         all_allowed=permissions.all_allowed,
         python=permissions.python,
         commands=permissions.commands,
+        commands_off=permissions.commands_off,
         export_root=None if permissions.export_root is None else ".",
         models=permissions.models,
     )
@@ -169,3 +172,17 @@ def why_unclaimed(prefix: str, process: str) -> Operation[str]:
     if specific is None:
         return f"{process} waits for a worker: {worker_check.BUSY}"
     return general if specific == worker_check.NO_WORKER else f"{process} waits: {specific}"
+
+
+def why_not_going_on(prefix: str, process: str) -> Operation[str]:
+    """Return why a process does not go on: no worker claims it, or its worker was lost and no worker lives
+    that would notice; "" if it does. Raises `NotFound`."""
+    record = yield from process_records.record(prefix, process)
+    if record.state == "ready":
+        return (yield from why_unclaimed(prefix, process))
+    until = record.lease_until
+    if record.state != "running" or until is None or until >= (yield from redis_now()):
+        return ""
+    if (yield from read_workers(prefix)).alive:
+        return ""
+    return f"{process}: the lease of {record.worker or 'its worker'} has expired; {worker_check.NO_WORKER}"

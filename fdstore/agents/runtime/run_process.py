@@ -17,12 +17,12 @@ from fdstore.agents.loop.models.providers import import_client
 from fdstore.agents.loop.program_loader import Bundle
 from fdstore.agents.runtime.attempt import Attempt, AttemptOutcome
 from fdstore.agents.runtime.claim import Flag, claim_process
-from fdstore.agents.runtime.eligibility import read_needs
+from fdstore.agents.runtime.eligibility import eligible_elsewhere, read_needs
 from fdstore.agents.runtime.run_agent import run_agent
 from fdstore.agents.runtime.run_asks import run_asks
 from fdstore.client import Store
 from fdstore.errors import FDStoreError, NotAllowed, PathRefused
-from fdstore.files.permissions import Permissions
+from fdstore.files.permissions import CommandsOff, Permissions
 from fdstore.model.lifecycle import ProcessEnd
 from fdstore.model.model_servers import ModelServer
 from fdstore.results.context import UserCode
@@ -106,15 +106,19 @@ def run_process(
         # its queue message is consumed, so send another
         wake(process)
         return "given back"
-    if not permissions.all_allowed or lacks is not None:
+    if not permissions.all_allowed or permissions.commands_off or lacks is not None:
         [needs] = store.run(read_needs([keys]))
         try:
             needs.check(permissions)
         except (NotAllowed, PathRefused) as error:
             if wait_here:
                 raise
-            log.debug("%s is left to other workers: %s", process, error)
-            return "not allowed"
+            # where commands run nowhere, the pipeline fails here and says so
+            if not isinstance(error, CommandsOff) or store.run(
+                eligible_elsewhere(store.prefix, worker, [process])
+            ):
+                log.debug("%s is left to other workers: %s", process, error)
+                return "not allowed"
         lack = lacks(needs.server) if lacks and model is not None and needs.server is not None else ""
         if lack:
             log.debug("%s is left to other workers: %s", process, lack)

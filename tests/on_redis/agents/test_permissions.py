@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from fdstore.agents.loop.launch import launch_root
 from fdstore.agents.loop.program_loader import Bundle, Program, load
-from fdstore.agents.runtime.eligibility import describe_permissions, why_unclaimed
+from fdstore.agents.runtime.eligibility import describe_permissions, why_not_going_on, why_unclaimed
 from fdstore.cli import cli
 from fdstore.client import Store
 from fdstore.errors import NoWorker, PathRefused
 from fdstore.files.permissions import Permissions
 from fdstore.model.lifecycle import ProcessEnd
 from fdstore.store.clock import redis_now
+from fdstore.store.keys import process_keys
 from fdstore.store.processes import pipelines
 from fdstore.store.views import worker_check, worker_registry
 from fdstore.testing import call, say, turn
@@ -118,6 +121,61 @@ def test_a_pipeline_is_never_claimed_where_it_is_not_allowed(agents_of: AgentsOf
 
     assert ending == "not allowed"
     assert (agents.record(made).state, agents.record(made).attempt) == ("ready", 0)
+
+
+WITHOUT_SANDBOX = Permissions(commands_off="no sandbox works")
+
+
+def test_a_worker_without_a_sandbox_leaves_pipelines_to_one_that_has_it(
+    agents_of: AgentsOf, store: Store
+) -> None:
+    agents = agents_of([])
+    made = sorting(store)
+    register(store, "without:1", WITHOUT_SANDBOX)
+    register(store, "with:2", Permissions())
+
+    ending = agents.attempt(
+        made, permissions=WITHOUT_SANDBOX, pipeline=lambda *_: ProcessEnd("exited", 0, None)
+    )
+
+    assert ending == "not allowed"
+    assert (agents.record(made).state, agents.record(made).attempt) == ("ready", 0)
+
+
+def test_where_no_worker_has_a_sandbox_a_pipeline_fails_and_whoever_does_not_wait_is_told(
+    agents_of: AgentsOf, store: Store
+) -> None:
+    agents = agents_of([])
+    made = sorting(store)
+    register(store, "without:1", WITHOUT_SANDBOX)
+
+    with pytest.raises(NoWorker, match="without:1 says: commands are off on this worker: no sandbox works"):
+        store.run(worker_check.require_worker("fdstore", for_agents=False, commands=["sort"]))
+    ending = agents.attempt(
+        made, permissions=WITHOUT_SANDBOX, pipeline=lambda *_: ProcessEnd("failed", None, "commands are off")
+    )
+
+    assert ending == "ended"
+    assert agents.record(made).reason == "commands are off"
+
+
+def test_a_lost_pipeline_without_a_live_worker_says_why_it_stands_still(
+    store: Store, execute: Callable[..., Any]
+) -> None:
+    made = sorting(store)
+    record = process_keys("fdstore", made).record
+    execute("HSET", record, "state", "running", "worker", "gone:1", "lease_until", 1)
+
+    said = store.run(why_not_going_on("fdstore", made))
+
+    assert said == (
+        f"{made}: the lease of gone:1 has expired; no worker takes processes of this store; "
+        "start one with: fdstore worker, or fdstore up"
+    )
+    register(store, "alive:2", Permissions())
+    assert store.run(why_not_going_on("fdstore", made)) == ""
+    execute("HSET", record, "lease_until", 4_000_000_000)
+    assert store.run(why_not_going_on("fdstore", made)) == ""
 
 
 def test_ps_says_that_no_live_worker_may_run_a_pipeline_until_one_may(store: Store) -> None:

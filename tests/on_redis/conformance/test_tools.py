@@ -103,6 +103,20 @@ def test_a_tool_that_is_not_enabled_cannot_be_called(proc: Process) -> None:
     assert error.message == "there is no tool 'list_fds'; there are: read_fd"
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("/bin/cat", "is a path"),
+        ("grep -n", "is not the name"),
+        ("", "is not the name"),
+        (3, "is not the name"),
+    ],
+)
+def test_a_command_that_could_never_run_is_refused(proc: Process, name: Any, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=rf"^commands: .* {problem}"):
+        fdstore.Toolset(proc, enabled=["pipe"], commands=[name])
+
+
 def test_a_string_is_not_accepted_as_a_list(proc: Process) -> None:
     with pytest.raises(InvalidArgument, match=r'^enabled: a list of names is needed, as \["read_fd"\]'):
         fdstore.Toolset(proc, enabled="read_fd")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fdstore.errors import NotAllowed, PathRefused
+from fdstore.errors import InvalidArgument, NotAllowed, PathRefused
 from fdstore.files.paths import Root
-from fdstore.files.permissions import Permissions, parse_permissions
+from fdstore.files.permissions import CommandsOff, Permissions, parse_permissions
 
 
 def worker(**options: object) -> Permissions:
@@ -39,6 +39,24 @@ def test_without_a_configured_directory_there_is_no_root() -> None:
 def test_allow_options_also_apply_to_the_embedded_store() -> None:
     with pytest.raises(NotAllowed):
         parse_permissions(embedded=True, commands=["grep"]).check_commands(["sort"])
+
+
+@pytest.mark.parametrize("pattern", ["/bin/cat", "./tool", "*/grep"])
+def test_a_pattern_of_paths_which_never_run_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"^--allow-command: .* is a path; programs are named alone"):
+        worker(commands=["grep", pattern])
+
+
+def test_commands_that_are_off_are_refused_whatever_is_allowed() -> None:
+    for permissions in (
+        Permissions(commands_off="no sandbox"),
+        Permissions(all_allowed=False, commands=("*",), commands_off="no sandbox"),
+    ):
+        permissions.check_commands([])
+        with pytest.raises(CommandsOff, match=r"^commands are off on this worker: no sandbox$"):
+            permissions.check_commands(["grep"])
+    with pytest.raises(NotAllowed, match="--allow-command 'grep'"):
+        Permissions(all_allowed=False, commands_off="no sandbox").check_commands(["grep"])
 
 
 @pytest.mark.parametrize(

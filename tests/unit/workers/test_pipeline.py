@@ -253,3 +253,12 @@ def test_a_source_that_writes_nothing_more_is_stopped_too_when_every_branch_is_c
     run = Run(shell("echo one; exec sleep 100"), output=closed)
 
     assert run.end().reason is ends.CLOSED
+
+
+@pytest.mark.parametrize("seconds", [2_147_483, 2_147_484, 3e6, 1e9])
+def test_limits_of_any_allowed_length_run(seconds: float) -> None:
+    limits = PipelineLimits(wall_seconds=seconds, stream_idle_seconds=seconds)
+
+    ended = Run("cat", "cat", feed=iter([b"text"]), limits=limits)
+
+    assert (ended.end().codes, ended.output) == ((0, 0), b"text")

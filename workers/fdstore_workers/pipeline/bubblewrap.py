@@ -23,11 +23,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from fdstore.files.permissions import CommandsOff
 from fdstore_workers.pipeline import launch, syscall_filter
 from fdstore_workers.pipeline.command_limits import (
     PATH,
     CommandLimits,
-    CommandsOff,
     MiB,
     hidden_below_usr,
     require_program,

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
+from fdstore.files.permissions import CommandsOff
 from fdstore_workers.pipeline.bubblewrap import Bubblewrap, find_bubblewrap
-from fdstore_workers.pipeline.command_limits import CommandLimits, CommandsOff
+from fdstore_workers.pipeline.command_limits import CommandLimits
 from fdstore_workers.pipeline.sandlock_engine import Sandlock, find_sandlock
 from fdstore_workers.pipeline.unsandboxed import CommandsDisabled, Unsandboxed
 

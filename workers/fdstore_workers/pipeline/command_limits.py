@@ -1,4 +1,4 @@
-"""Limits of a command, the error for disabled commands, and helpers that all sandbox engines share."""
+"""Limits of a command, and helpers that all sandbox engines share."""
 
 from __future__ import annotations
 
@@ -9,22 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from fdstore.errors import FDStoreError
+from fdstore.files.permissions import CommandsOff
 from fdstore.model.fields import about
 from fdstore.model.records import Record
 
 MiB = 1 << 20
 PATH = "/usr/local/bin:/usr/bin:/bin"
 PROBE_S = 10.0
-
-
-class CommandsOff(FDStoreError):
-    """Commands are disabled on this worker."""
-
-    type = "permission_error"
-    says = "commands are off on this worker: {why}"
-
-    why: str
 
 
 class CommandLimits(Record, frozen=True, kw_only=True):

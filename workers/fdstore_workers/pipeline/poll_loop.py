@@ -44,6 +44,9 @@ KILL_AGAIN_S = 1.0
 FEED_S = 5.0
 """The time to wait for a stopped feed."""
 
+MAX_POLL_MS = 3_600_000
+"""The longest wait of one poll, which takes no more than 24 days."""
+
 STRAGGLERS_S = 0.5
 """The time to wait for more output after all stages ended, if a foreign process holds a pipe open."""
 
@@ -294,7 +297,7 @@ class PipelineRun:
             else [self._wall_at, self._idle_at, self._silent_at]
         )
         due = [at for at in times if at is not None]
-        return max(0, math.ceil((min(due) - now) * 1000)) if due else None
+        return max(0, min(MAX_POLL_MS, math.ceil((min(due) - now) * 1000))) if due else None
 
     @property
     def _idle_at(self) -> float:

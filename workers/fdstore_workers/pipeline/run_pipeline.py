@@ -36,7 +36,7 @@ from fdstore.errors import (
     QuotaExceeded,
     StreamBroken,
 )
-from fdstore.files.permissions import Permissions
+from fdstore.files.permissions import CommandsOff, Permissions
 from fdstore.model import ends
 from fdstore.model.ends import Reason
 from fdstore.model.lifecycle import ProcessEnd
@@ -48,7 +48,6 @@ from fdstore.store.streams.following import follow_bytes
 from fdstore.text.utf8 import TextOrBytes, Utf8Text
 from fdstore.tools.process_task import PipeTask
 from fdstore_workers.pipeline.choose_sandbox import Sandbox
-from fdstore_workers.pipeline.command_limits import CommandsOff
 from fdstore_workers.pipeline.pipes import BranchClosed
 from fdstore_workers.pipeline.poll_loop import PipelineResult, PipelineRun
 

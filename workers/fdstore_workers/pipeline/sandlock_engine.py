@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
+from fdstore.files.permissions import CommandsOff
 from fdstore.setup.optional_packages import how_to_install
 from fdstore_workers.pipeline import launch, syscall_filter
 from fdstore_workers.pipeline.command_limits import (
     PATH,
     CommandLimits,
-    CommandsOff,
     MiB,
     hidden_below_usr,
     require_program,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from fdstore_workers.pipeline.command_limits import PATH, CommandLimits, CommandsOff
+from fdstore.files.permissions import CommandsOff
+from fdstore_workers.pipeline.command_limits import PATH, CommandLimits
 
 
 class Unsandboxed:

@@ -114,6 +114,7 @@ MISTAKES = {
     "commands": [
         ("allow = ['grep -n']", "allow", "name it alone, without arguments"),
         ("allow = ['']", "allow", "is not the name of a program"),
+        ("allow = ['/bin/cat']", "allow", "'/bin/cat' is a path; name the program alone"),
         ("allow = ['grep', 'grep']", "allow", "'grep' is listed twice"),
     ],
     "limits": [
