@@ -13,12 +13,11 @@ from fdstore.cli import output
 from fdstore.cli.interrupts import as_interrupts
 from fdstore.cli.reading import expect
 from fdstore.cli.session import CliSession, raw_option, verb
-from fdstore.errors import FDStoreError, StreamBroken
+from fdstore.cli.standstill import report_standstill
+from fdstore.errors import StreamBroken
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from fdstore.client import Process, Store
+    from fdstore.client import Process
     from fdstore.store.processes.pipelines import PipeFds
 
 END_S = 30.0
@@ -104,7 +103,7 @@ def pipe(
         broken = None
         try:
             pieces = output.Pieces(made.fd, as_json=session.as_json, raw=raw)
-            with as_interrupts(), _report_standstill(caller.store, made.process):
+            with as_interrupts(), report_standstill(caller.store, made.process):
                 _print_output(caller, pieces, made.fd, to_terminal=raw or session.as_json)
         except StreamBroken as error:
             broken = error
@@ -144,24 +143,6 @@ def _print_output(caller: Process, pieces: output.Pieces, fd: str, *, to_termina
             pieces.print(piece)
     finally:
         pieces.end()
-
-
-def _report_standstill(store: Store, process: str) -> AbstractContextManager[None]:
-    """Report why a process does not go on, each reason once: no worker claims it, or it was lost."""
-    from fdstore.agents.runtime.eligibility import why_not_going_on
-    from fdstore.agents.runtime.periodic import run_periodically
-    from fdstore.store.views import worker_check
-
-    said = {""}
-
-    def look() -> bool:
-        with suppress(FDStoreError):  # the block itself reports the error
-            if (why := store.run(why_not_going_on(store.prefix, process))) not in said:
-                said.add(why)
-                output.say(f"fdstore: {why}")
-        return True
-
-    return run_periodically(worker_check.PATIENCE_S, look, "standstill")
 
 
 def _stages(words: tuple[str, ...]) -> list[list[str]]:

@@ -11,6 +11,7 @@ import click
 from fdstore.cli import output
 from fdstore.cli.reading import report_unfinished
 from fdstore.cli.session import CliSession, raw_option, run_on, verb
+from fdstore.cli.standstill import report_standstill
 from fdstore.errors import NotText
 
 if TYPE_CHECKING:
@@ -72,8 +73,9 @@ def tail(session: CliSession, process: str, fd: str, follow: bool, lines: Lines,
             output.end_with_reader()
             start, skipped = _position(opened, now, first, exact=from_first)
             try:
-                for piece in skip_lines(opened.follow(now.fd, start=start), skipped):
-                    pieces.print(piece.encode("utf-8"))
+                with report_standstill(opened.store, now.producer):
+                    for piece in skip_lines(opened.follow(now.fd, start=start), skipped):
+                        pieces.print(piece.encode("utf-8"))
             finally:
                 pieces.end()
             return

@@ -13,10 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 import fdstore
 from fdstore.cli.happenings import Happening
 from fdstore.cli.watch import TreeWatcher
+from fdstore.store.keys import process_keys
+from fdstore.store.processes import pipelines
+from fdstore.tools.process_task import PipeTask, encode_task
 from tests.waiting import PATIENCE_S, wait_until
 
 TEXT = "an x\nnone\nx again\n"
@@ -370,3 +374,22 @@ def test_pipe_starts_a_worker_for_the_embedded_store_if_none_lives(fresh):
     assert refused.code == 1
     assert found.out == "an x\nx again\n"
     assert again.out == "2\n"
+
+
+@pytest.mark.thorough("some seconds of silence")
+def test_who_follows_a_lost_pipeline_without_workers_is_told(command, proc):
+    task = PipeTask(commands=[["sort"]], page_size=4096)
+    made = proc.store.run(pipelines.start(proc.handle, encode_task(task), title="sort"))
+    record = process_keys(proc.store.prefix, made.process).record
+    with redis.Redis.from_url(proc.store.url) as plain:
+        plain.hset(record, mapping={"state": "running", "worker": "gone:1", "lease_until": 1})
+
+    with command.start("tail", "triage", made.fd, "-f") as following:
+        said = following.stderr.readline()
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=PATIENCE_S)
+
+    assert said.decode() == (
+        "fdstore: triage.1: the lease of gone:1 has expired; no worker takes processes of this store; "
+        "start one with: fdstore worker, or fdstore up\n"
+    )
