@@ -35,14 +35,10 @@ from fdstore.hosts.gateway.group_steps import (
 )
 from fdstore.hosts.gateway.json_parts import Parts, encode, object_at, parts_of, text_at
 from fdstore.hosts.gateway.json_scan import Buffer
-from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.messages import Message, line_of
 from fdstore.hosts.gateway.own_requests import OwnRequest
 from fdstore.hosts.gateway.paged_list import LISTS
 from fdstore.hosts.gateway.rewriting import RequestKey, key_of, remember
-
-EDGE_BYTES = 512
-"""The bytes at either end of a long message that hold its method and id: before or after its parameters."""
 
 NEWEST = "2025-11-25"
 """The newest protocol with `initialize`."""
@@ -57,12 +53,22 @@ RESOURCE_NOT_FOUND = -32002
 
 
 class _Server(msgspec.Struct):
-    """The known facts of a server; `problem` says why it is gone."""
+    """The known facts of a server; `problem` says why it is gone, `has_strayed` whether the operator knows
+    that it answers what it was not asked."""
 
     state: Literal["new", "begun", "ready", "gone"] = "new"
     about: Parts = {}
     capabilities: Parts = {}
     problem: str = ""
+    has_strayed: bool = False
+
+
+class _Asked(msgspec.Struct):
+    """A request of the host that its server has not answered."""
+
+    server: str
+    id: Raw
+    is_cancelled: bool = False
 
 
 class GroupRouter:
@@ -75,21 +81,23 @@ class GroupRouter:
         self._start: Gathered | None = None
         self._protocol = NEWEST
         self._is_answered = self._is_initialized = False
-        self._asked: dict[RequestKey, tuple[str, Raw]] = {}
+        self._asked: dict[RequestKey, _Asked] = {}
         self._of_servers: dict[str, tuple[str, Raw]] = {}
 
     # --- from the host
 
     def from_host(self, line: Buffer) -> Steps:
-        """Decide about a line of the host."""
+        """Decide about a line of the host. The messages of a batch go their own ways."""
         message = Message(line)
-        fields = message.fields
-        if fields is None:
-            for each in message.items or ():
-                yield from self.from_host(bytes(each))
-            if message.problem:
-                yield refusal(Raw(b"null"), f"the message cannot be read: {message.problem}", PARSE_ERROR)
-            return
+        if message.fields is not None:
+            yield from self._one_from_host(message.fields, line)
+        for each in message.items or ():
+            if (fields := parts_of(each)) is not None:
+                yield from self._one_from_host(fields, bytes(each) + b"\n")
+        if message.problem:
+            yield refusal(Raw(b"null"), f"the message cannot be read: {message.problem}", PARSE_ERROR)
+
+    def _one_from_host(self, fields: Parts, line: Buffer) -> Steps:
         method, id = text_at(fields, "method"), fields.get("id")
         if method is None:
             yield from self._response(fields)
@@ -160,7 +168,7 @@ class GroupRouter:
             yield refusal(id, found.problem or f"the MCP server {server} has not begun yet")
             return
         if (key := key_of(id)) is not None:
-            remember(self._asked, key, (server, id))
+            remember(self._asked, key, _Asked(server, id))
         yield ToServer(server, line)
 
     def _notification(self, method: str, fields: Parts, line: Buffer) -> Steps:
@@ -168,7 +176,8 @@ class GroupRouter:
             key = key_of(object_at(fields, "params").get("requestId", b"null"))
             asked = self._asked.get(key or (False, None))
             if asked is not None:
-                yield ToServer(asked[0], line)
+                asked.is_cancelled = True
+                yield ToServer(asked.server, line)
             if key is not None:
                 yield from self._requests.cancel(key)
             return
@@ -250,17 +259,15 @@ class GroupRouter:
     # --- from a server
 
     def from_server(self, name: str, message: Message) -> Steps:
-        """Decide about a line of a server. A long one is looked at only if it is more than an answer."""
+        """Decide about a line of a server. The messages of a batch reach the host as lines: no request of the
+        host has come to a server in a batch."""
+        if not message.items:
+            yield from self._one_from_server(name, message)
+        for each in message.items or ():
+            yield from self._one_from_server(name, Message(bytes(each) + b"\n"))
+
+    def _one_from_server(self, name: str, message: Message) -> Steps:
         line, own = message.whole, self._requests.to[name]
-        if len(line) > LONG_BYTES:
-            edges = bytes(line[:EDGE_BYTES]) + bytes(line[-EDGE_BYTES:])
-            if b'"method"' not in edges and own.mark not in edges:
-                yield ToHost(line)
-                return
-        if message.items and message.has(own.mark):
-            for each in message.items:
-                yield from self.from_server(name, Message(bytes(each) + b"\n"))
-            return
         ended, fields = own.take(message), message.fields
         if isinstance(ended, OwnRequest):
             problem = encode({"message": f"its answer cannot be read: {message.problem}"})
@@ -270,8 +277,7 @@ class GroupRouter:
         elif fields is None:
             yield ToHost(line)
         elif (method := text_at(fields, "method")) is None:
-            self._asked.pop(key_of(fields.get("id", b"null")) or (False, None), None)
-            yield ToHost(line)
+            yield from self._answered(name, fields, line)
         elif "id" in fields:
             public = f"{own.new_id()}-{name}"
             remember(self._of_servers, public, (name, fields["id"]))
@@ -280,6 +286,20 @@ class GroupRouter:
             yield from self._taken_back(name, fields)
         else:
             yield ToHost(line)
+
+    def _answered(self, name: str, fields: Parts, line: Buffer) -> Steps:
+        """Pass on an answer of the server that was asked. For another one it is dropped: the host knows the
+        request by its id alone. So each request has one answer."""
+        key = key_of(fields.get("id", b"null")) or (False, None)
+        asked, server = self._asked.get(key), self._servers[name]
+        if asked is not None and asked.server == name:
+            del self._asked[key]
+            yield ToHost(line)
+        elif key[1] is None or not ("result" in fields or "error" in fields):
+            yield ToHost(line)  # it answers nothing
+        elif not server.has_strayed:
+            server.has_strayed = True
+            yield Say(f"the MCP server {name} answers what it was not asked; such answers are dropped")
 
     def _taken_back(self, name: str, fields: Parts) -> Steps:
         """Pass on that a server takes back a request, under the id that the host knows."""
@@ -297,10 +317,11 @@ class GroupRouter:
         if server.state != "gone":
             yield Say(problem)
         server.state, server.problem = "gone", problem
-        for key, (owner, id) in list(self._asked.items()):
-            if owner == name:
+        for key, asked in list(self._asked.items()):
+            if asked.server == name:
                 del self._asked[key]
-                yield refusal(id, problem)
+                if not asked.is_cancelled:
+                    yield refusal(asked.id, problem)
         for request in self._requests.to[name].server_ended(problem):
             del request.of.waiting[name]
             begins = request.of.method == "initialize"

@@ -128,6 +128,7 @@ class ServerGroup:
     def _read(self, member: _Member) -> None:
         for message in member.process.messages():
             member.may_write.acquire()
+            _ = message.problem  # a long one is read here, where it holds up no other server
             if not self._act(self._router.from_server(member.name, message), member):
                 member.may_write.release()
             del message

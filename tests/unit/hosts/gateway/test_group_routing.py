@@ -399,7 +399,8 @@ def test_a_server_that_ends_while_all_are_asked_holds_up_nothing(wire: Wire) -> 
     assert wire.said == ["git has ended"]
 
 
-def test_a_long_answer_passes_unread_and_a_long_question_does_not(wire: Wire) -> None:
+def test_a_long_answer_passes_as_it_came_and_a_long_question_does_not(wire: Wire) -> None:
+    wire.ask(7, "tools/call", name="git__log")
     long = "x" * LONG_BYTES
     answer = json.dumps({"id": 7, "result": {"text": long}}).encode() + b"\n"
     assert [step.line for step in wire.router.from_server("git", Message(answer))] == [answer]
@@ -408,6 +409,68 @@ def test_a_long_answer_passes_unread_and_a_long_question_does_not(wire: Wire) ->
 
     assert wire.host[0]["id"] != 1
     assert wire.host[0]["params"]["text"] == long
+
+
+@pytest.mark.parametrize("size", [1, LONG_BYTES])
+@pytest.mark.parametrize("form", ["%s", "[%s]"])
+@pytest.mark.parametrize("key", ["result", "error"])
+def test_an_answer_reaches_the_host_only_from_the_server_that_was_asked(
+    wire: Wire, size: int, form: str, key: str
+) -> None:
+    wire.ask(7, "tools/call", name="files__read")
+    answer = json.dumps({"id": 7, key: {"message": "x" * size}})
+
+    for _ in range(2):
+        wire.act(wire.router.from_server("git", Message((form % answer).encode() + b"\n")))
+    assert wire.host == []
+    assert wire.said == ["the MCP server git answers what it was not asked; such answers are dropped"]
+
+    wire.answer("files", {"n": 1})
+    assert [(each["id"], each["result"]) for each in wire.host] == [(7, {"n": 1})]
+
+
+@pytest.mark.parametrize("size", [1, LONG_BYTES])
+@pytest.mark.parametrize("form", ["%s", "[%s]"])
+@pytest.mark.parametrize("order", [["id", "result"], ["result", "id"]])
+def test_what_a_server_has_answered_is_not_answered_again(
+    wire: Wire, size: int, form: str, order: list[str]
+) -> None:
+    wire.ask(7, "tools/call", name="git__log")
+    answer = {"id": 7, "result": {"text": "x" * size}}
+    line = (form % json.dumps({name: answer[name] for name in order})).encode() + b"\n"
+
+    for _ in range(2):
+        wire.act(wire.router.from_server("git", Message(line)))
+    wire.act(wire.router.server_ended("git", "git has ended"))
+
+    assert [each["id"] for each in wire.host if "id" in each] == [7]
+
+
+def test_what_the_host_took_back_is_not_answered_when_its_server_ends(wire: Wire) -> None:
+    wire.ask(7, "tools/call", name="git__log")
+    wire.ask(8, "tools/call", name="git__log")
+    wire.tell(method="notifications/cancelled", params={"requestId": 7})
+
+    wire.act(wire.router.server_ended("git", "git has ended"))
+
+    assert [each["id"] for each in wire.host if "id" in each] == [8]
+
+
+def test_the_messages_of_a_batch_reach_their_servers_as_lines() -> None:
+    wire = Wire("git", "files")
+    wire.begin(git={"resources": {}})
+    batch = [
+        {"jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": {"uri": "git://head"}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}},
+        [3],
+    ]
+
+    wire.act(wire.router.from_host(json.dumps(batch).encode() + b"\n"))
+
+    assert [each["method"] for each in wire.servers["git"]] == ["resources/read", "notifications/cancelled"]
+    wire.act(wire.router.from_host(b"[" * 9000 + b"]" * 9000 + b"\n"))
+    deep = Message(b"[" * 9000 + b"]" * 9000 + b"\n")
+    assert len(list(wire.router.from_server("git", deep))) == 1
 
 
 @pytest.mark.parametrize("line", [b"no JSON\n", b"[]\n", b"3\n", b'{"id":1}\n', b'"text"\n'])
