@@ -38,14 +38,15 @@ UNANSWERED: dict[str, tuple[bytes, bytes] | None] = {
 
 class Upstream:
     """An ASGI application that records the requests it gets. `waiting` and `cancelled` tell of the tools that
-    never answer."""
+    never answer, and of messages without an id with `holds_others`."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.session = "s7"
         self.unasked: list[Any] = []
         self.tools: list[Any] = []
-        self.keeps_streams_open = False
+        self.keeps_streams_open = self.holds_others = False
+        self.unasked_kind = "text/event-stream"
         self.waiting, self.cancelled = threading.Event(), threading.Event()
 
     def forget(self) -> None:
@@ -54,13 +55,20 @@ class Upstream:
         self.waiting.clear()
         self.cancelled.clear()
 
+    def gets(self) -> list[str | None]:
+        """The session of each request by GET."""
+        return [headers.get("mcp-session-id") for line, headers, _ in self.requests if line.startswith("GET")]
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)
         body = await request.body()
         message = json.loads(body) if body else {}
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         self.requests.append((f"{request.method} {path}", dict(request.headers), message))
-        tool = message.get("params", {}).get("name")
+        first = message[0] if isinstance(message, list) else message
+        tool = first.get("params", {}).get("name")
+        if self.holds_others and request.method == "POST" and not {"id", "method"} <= first.keys():
+            tool = "never"
         if tool in UNANSWERED:
             if begun := UNANSWERED[tool]:
                 head = [(b"content-type", begun[0])]
@@ -77,7 +85,7 @@ class Upstream:
         if request.method == "GET":
             last = request.headers.get("last-event-id")
             if last is None and self.unasked:
-                return stream(event(self.unasked.pop()))
+                return Response(event(self.unasked.pop()), media_type=self.unasked_kind)
             if last is None:
                 return Response(status_code=405)
             return stream(event(answer(json.loads(last), text("x" * 9000)), "8"))
@@ -116,6 +124,8 @@ class Upstream:
                 return megabytes(id, message["params"]["arguments"]["count"], "stream" in tool)
             case "broken":
                 return stream(b"retry: 1\n\n" + event({"method": "notifications/a"}, json.dumps(id)))
+            case "later":
+                return stream(b"id: 1\nretry: 300000\n\n")
             case "odd_retry":
                 return stream(b"retry: " + b"9" * 5000 + b"\n\n" + event(answer(id, text("short"))))
             case "odd_id":

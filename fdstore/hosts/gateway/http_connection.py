@@ -1,9 +1,10 @@
 """The connection to an MCP server by HTTP: messages go to it, and what it says comes back.
 
-Each request is a task, since an answer may take as long as it needs. Streams that break off before the
-answer are continued from the last event. In the eras with `initialize` the session's id and version are sent
-along, and a GET listens to what the server says unasked. A server that was restarted has lost the session;
-then a new one is begun with the host's own `initialize`.
+Each message is a task, since an answer may take as long as it needs. What expects none, as `initialized`, is
+taken by the server before the next message is sent, unless the server holds it. Streams that break off before
+the answer are continued from the last event. In the eras with `initialize` the session's id and version are
+sent along, and a GET listens to what the server says unasked. A server that was restarted has lost the
+session; then a new one is begun with the host's own `initialize`, and listened to.
 
 A host takes a request back by `notifications/cancelled`. Since 2026-07-28 servers by HTTP learn it from the
 end of the response stream, and before from the notification; either way nothing waits for the answer.
@@ -15,13 +16,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx2
 import msgspec
 
 from fdstore.hosts.gateway.host_connection import background_thread
-from fdstore.hosts.gateway.json_parts import object_at, parts_of, text_at
+from fdstore.hosts.gateway.json_parts import items_of, object_at, parts_of, text_at
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, Message, error_answer
@@ -31,9 +32,12 @@ from fdstore.hosts.gateway.sse import EventSplitter, data_of, field_of
 from fdstore.http.client import open_client
 
 CONNECT_S = 10.0
+IN_ORDER_S = 2.0
+"""The time for which messages wait until the server has taken an earlier one that expects no answer."""
 RECONNECT_S = 1.0
 """The pause before a broken stream is continued, unless the server asks for another."""
-MAX_RECONNECT_S = 300.0
+MIN_RECONNECT_S, MAX_RECONNECT_S = 0.1, 300.0
+EVENT_STREAM = "text/event-stream"
 SESSION = "mcp-session-id"
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 VERSION_META = "io.modelcontextprotocol/protocolVersion"
@@ -48,7 +52,6 @@ class HttpConnection:
     client    sends the requests; what it adds goes to `url` alone
     deliver   takes each message of the server, on a thread of its own: it may wait
     headers   sent with every request, as that of the session
-    gone      set once the host needs nothing more
     """
 
     def __init__(
@@ -56,12 +59,12 @@ class HttpConnection:
         url: str | httpx2.URL,
         client: httpx2.AsyncClient,
         deliver: Callable[[Message], None],
-        gone: asyncio.Event,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self._url, self._client, self._gone = url, client, gone
+        self._url, self._client = url, client
         self._take_answer = deliver
-        self._requests: dict[RequestKey | None, _Request] = {}
+        self._under_way: dict[asyncio.Task[None], _Sent] = {}
+        self._ahead: asyncio.Task[Any] | None = None
         self._session = dict(headers or {})
         self._initialize = b""
         self._renewing = asyncio.Lock()
@@ -70,33 +73,42 @@ class HttpConnection:
     @property
     def open_requests(self) -> list[asyncio.Task[None]]:
         """The requests without their answers."""
-        return [request.task for request in self._requests.values()]
+        return [task for task, message in self._under_way.items() if message.expects_answer]
 
     async def end_session(self) -> None:
-        """Tell the server that the session is over, if there is one."""
+        """Let the server have what the host said last, and tell it that the session is over, if there is
+        one."""
+        if self._listening is not None:
+            self._listening.cancel()
+        if self._ahead is not None:
+            await asyncio.wait({self._ahead})
+        for task in self._under_way:
+            task.cancel()
         if SESSION in self._session:
             with suppress(httpx2.HTTPError, UnicodeError):  # the server ends the session by itself
                 await self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)
 
-    async def send(self, line: bytes) -> None:
-        """Send a message of the host. For a request it returns at once; its answer is delivered."""
-        await self._take(line, _Sent.of(line))
+    def send(self, line: bytes) -> None:
+        """Begin to send a message of the host. What the server answers is delivered."""
+        message = _Sent.of(line)
+        if (key := message.cancelled_key) is not None:
+            message.takes_back = [task for task, sent in self._under_way.items() if sent.key == key]
+            if any(self._under_way[task].version is not None for task in message.takes_back):
+                message.take_back()
+                return
+        task = asyncio.create_task(self._send_after(self._ahead, line, message))
+        self._under_way[task] = message
+        task.add_done_callback(self._under_way.pop)
+        if not message.expects_answer:
+            self._ahead = asyncio.create_task(asyncio.wait({task}, timeout=IN_ORDER_S))
 
-    async def _take(self, line: bytes, message: _Sent) -> None:
-        if message.is_request:
-            task = asyncio.create_task(self._post(line, message))
-            request = self._requests[message.key] = _Request(message, task)
-            task.add_done_callback(lambda _: self._forget(request))
-            return
-        taken_back = self._requests.get(message.cancelled_key) if message.cancelled_key else None
-        if taken_back is None or taken_back.message.version is None:
-            await self._post(line, message)
-        if taken_back is not None:
-            taken_back.task.cancel()  # which ends the response stream
-
-    def _forget(self, request: _Request) -> None:
-        if self._requests.get(request.message.key) is request:
-            del self._requests[request.message.key]
+    async def _send_after(self, ahead: asyncio.Task[Any] | None, line: bytes, message: _Sent) -> None:
+        if ahead is not None:
+            await asyncio.wait({ahead})
+        await self._post(line, message)
+        message.take_back()
+        if message.method == "notifications/initialized" and self._listening is None:
+            self._listen_anew()
 
     async def _post(self, line: bytes, message: _Sent) -> None:
         if message.method == "initialize":
@@ -129,17 +141,17 @@ class HttpConnection:
             await self._fail(message, "the MCP server ended the response without an answer")
         elif message.has_unreadable and is_own_id(message.id):  # what the host got is no answer to it
             await self._fail(message, "the answer of the MCP server cannot be read")
-        if message.method == "notifications/initialized" and self._listening is None:
-            self._listening = asyncio.create_task(self._listen())
 
     def _stream(self, line: bytes, message: _Sent) -> AbstractAsyncContextManager[httpx2.Response]:
         headers = {
             "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
+            "Accept": f"application/json, {EVENT_STREAM}",
             **self._session,
             **message.headers(),
         }
-        return self._client.stream("POST", self._url, content=line.strip(), headers=headers)
+        silent_s = None if message.expects_answer else OWN_REQUEST_S
+        limits = httpx2.Timeout(silent_s, connect=CONNECT_S)
+        return self._client.stream("POST", self._url, content=line.strip(), headers=headers, timeout=limits)
 
     async def _renew(self, lost: str) -> None:
         """Begin a new session in place of one that the server does not know any more, as after a restart.
@@ -158,45 +170,49 @@ class HttpConnection:
             except TimeoutError as error:
                 self._session.setdefault(SESSION, lost)  # the next request tries again
                 raise httpx2.ReadTimeout(f"it begins no session within {OWN_REQUEST_S:g} s") from error
+            if self._listening is not None:
+                self._listen_anew()
 
     async def _continue(self, message: _Sent, last_event: bytes) -> bytes | None:
         """Continue a stream that ended before the answer. Return the id of its last event."""
-        await self._pause(message.retry_s)
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": last_event.decode(), **self._session}
+        await asyncio.sleep(message.retry_s)
+        headers = {"Accept": EVENT_STREAM, "Last-Event-ID": last_event.decode(), **self._session}
         async with self._client.stream("GET", self._url, headers=headers) as response:
             if not response.is_success:
                 await self._refused(response, message)
                 return None
-            return await self._deliver_all(response, message) or last_event
+            newest = await self._deliver_all(response, message) or last_event
+            return newest if media_type(response) == EVENT_STREAM else None
+
+    def _listen_anew(self) -> None:
+        """Begin to listen to what the server says unasked, in the session of now."""
+        if self._listening is not None:
+            self._listening.cancel()
+        self._listening = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
-        """Pass on what the server says unasked, until the host leaves; many servers offer no such stream."""
-        unasked = _Sent("", None, {})
+        """Pass on what the server says unasked; many servers offer no such stream."""
+        unasked = _Sent("", None, {}, expects_answer=False)
         last_event: bytes | None = None
-        while not self._gone.is_set():
-            headers = {"Accept": "text/event-stream", **self._session}
+        while True:
+            headers = {"Accept": EVENT_STREAM, **self._session}
             if last_event is not None:
                 headers["Last-Event-ID"] = last_event.decode()
             try:
                 async with self._client.stream("GET", self._url, headers=headers) as response:
-                    if 400 <= response.status_code < 500:
-                        return
-                    if response.is_success:
+                    if response.is_success and media_type(response) == EVENT_STREAM:
                         last_event = await self._deliver_all(response, unasked) or last_event
+                    elif response.status_code < 500:
+                        return
             except UnicodeError:  # an id that no header can have
                 return
             except httpx2.HTTPError:
                 pass
-            await self._pause(unasked.retry_s)
-
-    async def _pause(self, pause_s: float) -> None:
-        """Wait, but no longer than the host is there."""
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._gone.wait(), pause_s)
+            await asyncio.sleep(unasked.retry_s)
 
     async def _deliver_all(self, response: httpx2.Response, message: _Sent) -> bytes | None:
         """Pass the messages of a response on. Return the id of the last event of a stream."""
-        if media_type(response) != "text/event-stream":
+        if media_type(response) != EVENT_STREAM:
             body = await body_of(response.aiter_bytes())
             if body is None:
                 await self._fail(message, TOO_LONG)
@@ -209,7 +225,8 @@ class HttpConnection:
                 last_event = field_of(event, b"id") or last_event
                 retry_ms = field_of(event, b"retry")
                 if retry_ms is not None and retry_ms.isdigit():
-                    message.retry_s = min(int(retry_ms[:9]) / 1000, MAX_RECONNECT_S)
+                    asked_s = int(retry_ms[:9]) / 1000
+                    message.retry_s = min(max(asked_s, MIN_RECONNECT_S), MAX_RECONNECT_S)
                 if data := data_of(event):
                     await self._deliver(data, message)
                 if message.is_answered:
@@ -252,10 +269,18 @@ class HttpConnection:
 
 
 class _Sent:
-    """A message of the host: its method, its id as it was written, and what is known of its answer."""
+    """A message of the host: its method, its id as it was written, and what is known of its answer.
 
-    def __init__(self, method: str, id: bytes | None, params: Mapping[str, msgspec.Raw]) -> None:
+    expects_answer   whether it is a request, or a batch with one
+    takes_back       the requests that end once it is sent
+    """
+
+    def __init__(
+        self, method: str, id: bytes | None, params: Mapping[str, msgspec.Raw], *, expects_answer: bool
+    ) -> None:
         self.method, self.id, self._params = method, id, params
+        self.expects_answer = expects_answer
+        self.takes_back: list[asyncio.Task[None]] = []
         self.is_answered = self.is_repeated = self.has_unreadable = False
         self.retry_s = RECONNECT_S
 
@@ -264,7 +289,14 @@ class _Sent:
         fields = parts_of(line) or {}
         method = text_at(fields, "method") or ""
         id = bytes(fields["id"]) if "id" in fields and method else None
-        return cls(method, id, object_at(fields, "params"))
+        batch = [] if fields else map(parts_of, items_of(line) or ())
+        asks = id is not None or any(each and {"method", "id"} <= each.keys() for each in batch)
+        return cls(method, id, object_at(fields, "params"), expects_answer=asks)
+
+    def take_back(self) -> None:
+        """End the requests that it takes back, and their response streams."""
+        for task in self.takes_back:
+            task.cancel()
 
     @property
     def is_request(self) -> bool:
@@ -308,13 +340,6 @@ class _Sent:
         return headers
 
 
-class _Request(NamedTuple):
-    """A request of the host without its answer."""
-
-    message: _Sent
-    task: asyncio.Task[None]
-
-
 def upstream_client(**options: Any) -> httpx2.AsyncClient:
     """Return a client for requests to one server: an answer may take as long as it needs, and no redirect is
     followed, since the headers are for this server. For `options` see `open_client`."""
@@ -348,7 +373,7 @@ def media_type(response: httpx2.Response) -> str:
 
 async def _first_answer(response: httpx2.Response) -> None:
     """Wait for the answer in a response, which as a stream may stay open."""
-    if media_type(response) != "text/event-stream":
+    if media_type(response) != EVENT_STREAM:
         await response.aread()
         return
     async for event in _events(response, None):

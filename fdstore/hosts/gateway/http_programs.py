@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -88,10 +87,9 @@ class _Program:
         headers: Mapping[str, str],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._gone = asyncio.Event()
         self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._programs = programs
-        self._server = HttpConnection(url, client, self._take, self._gone, headers)
+        self._server = HttpConnection(url, client, self._take, headers)
         self._calls = OwnRequests[None](self._send)
         self._host = HostPrograms(programs, self._calls, self._put)
         run = self._host.begin(call)
@@ -129,13 +127,12 @@ class _Program:
         background_thread(end, "end").start()
 
     def _close(self) -> None:
-        self._gone.set()
         for task in self._server.open_requests:
             task.cancel()
 
     def _send(self, line: Buffer) -> None:
-        with suppress(RuntimeError, CancelledError):  # the relay has ended
-            asyncio.run_coroutine_threadsafe(self._server.send(bytes(line)), self._loop).result()
+        with suppress(RuntimeError):  # the relay has ended
+            self._loop.call_soon_threadsafe(self._server.send, bytes(line))
 
     def _take(self, message: Message) -> None:
         """Take a message of the server: one that no call of the program waits for is for the client."""

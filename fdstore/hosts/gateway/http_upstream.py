@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TypeAlias
@@ -42,7 +41,7 @@ class HttpUpstream:
     async def _serve(self, client: httpx2.AsyncClient, begun: threading.Event) -> None:
         """Be there until the host needs nothing more: it has gone, and its requests are answered or over."""
         self._loop = asyncio.get_running_loop()
-        self._connection = HttpConnection(self._url, client, self._take, self._gone)
+        self._connection = HttpConnection(self._url, client, self._take)
         begun.set()
         async with client:
             await self._gone.wait()
@@ -60,11 +59,10 @@ class HttpUpstream:
         taken.wait()
 
     def send(self, line: Buffer) -> None:
-        """Send a message of the host. One that expects no answer is sent before the next one is read."""
+        """Begin to send a message of the host. It waits for nothing: what a server holds holds up no host."""
         sent = bytes(line)
         if sent.strip():
-            with suppress(RuntimeError, CancelledError):  # the relay has ended
-                asyncio.run_coroutine_threadsafe(self._connection.send(sent), self._loop).result()
+            self._call(lambda: self._connection.send(sent))
 
     def messages(self) -> Iterator[Message]:
         """Yield what the server says, until all requests that precede `close_stdin` are answered."""
@@ -77,7 +75,7 @@ class HttpUpstream:
 
     def close_stdin(self) -> None:
         """Note that no request follows."""
-        self._set(self._gone)
+        self._call(self._gone.set)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Return the exit code once it is over; None if it is not after `timeout_s`."""
@@ -86,14 +84,14 @@ class HttpUpstream:
 
     def end(self, _: float) -> int:
         """Wait for no answer any more, and end the session."""
-        self._set(self._gone, self._over)
+        self._call(self._gone.set)
+        self._call(self._over.set)
         self._thread.join()
         return 0
 
-    def _set(self, *events: asyncio.Event) -> None:
+    def _call(self, action: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the relay has ended
-            for event in events:
-                self._loop.call_soon_threadsafe(event.set)
+            self._loop.call_soon_threadsafe(action)
 
     def pass_stderr(self, target: int) -> None:
         """A server by HTTP keeps its log."""

@@ -52,6 +52,9 @@ class PipedHost:
     def write(self, message: dict[str, Any]) -> None:
         self._writer.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
+    def write_batch(self, *messages: dict[str, Any]) -> None:
+        self._writer.write(json.dumps([{"jsonrpc": "2.0", **each} for each in messages]).encode() + b"\n")
+
     def tell(self, method: str, **params: Any) -> None:
         """Send a notification."""
         self.write({"method": method, "params": params})

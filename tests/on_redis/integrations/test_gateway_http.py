@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from fdstore.client import Store
+from fdstore.hosts.gateway import http_connection
 from fdstore.hosts.gateway.code.programs import Programs
 from fdstore.hosts.gateway.descriptors import Descriptors
 from fdstore.hosts.gateway.http_relay import HttpRelay, listening_socket, serve
@@ -23,7 +24,7 @@ from tests import plain_http
 from tests.mcp_http_upstream import LARGE, NEWEST, NOTE, UNANSWERED, Upstream, served
 from tests.on_redis.integrations.hosts import PROJECT, PipedHost
 from tests.thorough import thorough
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +325,7 @@ class StdioHost(PipedHost):
 
     def __init__(self, url: str, descriptors: Descriptors, programs: Programs | None = None) -> None:
         headers = {"Authorization": "Bearer s"}
-
+        self.heard: list[Any] = []
         super().__init__(
             lambda **fds: Relay(HttpUpstream(url, headers), descriptors, grace_s=0, programs=programs, **fds)
         )
@@ -333,7 +334,7 @@ class StdioHost(PipedHost):
         """Send a request and return the answer, the first message with its id."""
         id = self.send(method, **params)
         while (message := self.read()).get("id") != id:
-            pass
+            self.heard.append(message)
         return message
 
 
@@ -441,6 +442,21 @@ def test_a_server_that_lost_the_session_gets_a_new_one(host: StdioHost, upstream
     ]
 
 
+def test_a_server_that_lost_the_session_is_listened_to_in_the_new_one(
+    host: StdioHost, upstream: Upstream
+) -> None:
+    host.ask("initialize")
+    host.tell("notifications/initialized")
+    wait_until(lambda: upstream.gets() == ["s7"])
+    upstream.session = "s8"
+    upstream.unasked.append({"jsonrpc": "2.0", "id": "s1", "method": "ping"})
+
+    host.send("tools/call", "a", name="other")
+
+    assert {host.read()["id"], host.read()["id"]} == {"a", "s1"}
+    assert upstream.gets()[:2] == ["s7", "s8"]
+
+
 def test_a_new_session_begins_though_the_stream_of_its_answer_stays_open(
     host: StdioHost, upstream: Upstream
 ) -> None:
@@ -451,6 +467,80 @@ def test_a_new_session_begins_though_the_stream_of_its_answer_stays_open(
         assert shown(host.ask("tools/call", name="lines")).startswith("<fd_result ")
     finally:
         upstream.keeps_streams_open = False
+
+
+def test_what_is_no_stream_of_events_is_not_what_a_server_says_unasked(
+    host: StdioHost, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connection, "RECONNECT_S", 0.0)
+    upstream.unasked_kind = "text/html"
+    upstream.unasked += [{"page": 1}, {"page": 2}]
+    host.ask("initialize")
+    host.tell("notifications/initialized")
+    wait_until(lambda: upstream.gets() == ["s7"])
+
+    for _ in range(5):
+        assert host.ask("tools/call", name="other")["result"] == {"n": 1.5}
+    upstream.unasked_kind = "text/event-stream"
+
+    assert host.heard == []
+    assert upstream.unasked == [{"page": 1}]
+    upstream.unasked.clear()
+
+
+HELD = {
+    "initialized": {"method": "notifications/initialized"},
+    "cancelled": {"method": "notifications/cancelled", "params": {"requestId": 77}},
+    "progress": {"method": "notifications/progress"},
+    "an answer": {"id": "s1", "result": {}},
+}
+
+
+@pytest.mark.parametrize("held", [[each] for each in HELD.values()] + [list(HELD.values())])
+def test_a_server_that_holds_what_expects_no_answer_holds_up_nothing_else(
+    host: StdioHost, upstream: Upstream, held: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connection, "IN_ORDER_S", 0.1)
+    upstream.forget()
+    monkeypatch.setattr(upstream, "holds_others", True)
+
+    for message in held:
+        host.write(message)
+
+    assert host.ask("tools/call", name="other")["result"] == {"n": 1.5}
+    assert host.leave() == 0
+
+
+def test_a_batch_that_is_held_holds_up_nothing_else(host: StdioHost, upstream: Upstream) -> None:
+    upstream.forget()
+    host.write_batch({"id": "b", "method": "tools/call", "params": {"name": "never"}})
+    assert upstream.waiting.wait(PATIENCE_S)
+
+    assert host.ask("tools/call", name="other")["result"] == {"n": 1.5}
+    host.hang_up()
+    assert host.leave() == 0
+
+
+def test_a_host_that_sends_nothing_more_waits_as_long_as_the_server_asks(
+    upstream: Upstream, upstream_url: str
+) -> None:
+    def call(id: int, tool: str) -> None:
+        params = {"name": tool}
+        server.send(json.dumps({"id": id, "method": "tools/call", "params": params}).encode())
+
+    upstream.forget()
+    server = HttpUpstream(upstream_url, {})
+    said = server.messages()
+    call(0, "later")
+    wait_until(lambda: upstream.requests)
+    server.close_stdin()
+
+    for id in range(1, 10):
+        call(id, "other")
+        assert bytes(next(said).fields["id"]).decode() == str(id)
+
+    assert upstream.gets() == []
+    server.end(0)
 
 
 def test_a_stream_that_broke_off_is_continued(host: StdioHost) -> None:
