@@ -62,6 +62,7 @@ class HostConnection:
         self._programs = None if programs is None else HostPrograms(programs, self._calls, self._say)
         self._rewriter = self._treatment.rewriter(self._treatment.offer)
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._jobs: set[threading.Thread] = set()
         self._rewrites = threading.BoundedSemaphore(MAX_REWRITES)
 
@@ -173,11 +174,12 @@ class HostConnection:
             job.join(timeout_s)
 
     def _from_host(self, line: Buffer) -> None:
-        with self._lock:
-            decision = self._rewriter.to_server(line)
-        match decision:
-            case Forward():
+        with self._sending:  # a request is sent before anything else is decided, as its cancellation
+            with self._lock:
+                decision = self._rewriter.to_server(line)
+            if isinstance(decision, Forward):
                 self._send(line)
+        match decision:
             case CallOurTool():
                 self._begin_ours(decision)
             case CancelOurTool(key=key):
@@ -203,11 +205,15 @@ class HostConnection:
 
     def _expand(self, line: Buffer, decision: Expand) -> None:
         request, answer = self._treatment.expand(line, decision)
-        if request is not None:
-            self._send(request if request is line else bytes(request) + line_break_of(line))
-        elif answer is not None:
+        key = decision.call.key
+        with self._sending:
             with self._lock:
-                self._rewriter.forget(decision.call.key)
+                is_wanted = self._rewriter.release(key)
+                if is_wanted and request is None:
+                    self._rewriter.forget(key)
+            if is_wanted and request is not None:
+                self._send(request if request is line else bytes(request) + line_break_of(line))
+        if is_wanted and answer is not None:
             self._to_host(answer + b"\n")
 
     def _to_host(self, *message: Buffer) -> None:

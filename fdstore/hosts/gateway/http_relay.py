@@ -43,6 +43,7 @@ from fdstore.hosts.gateway.messages import (
 from fdstore.hosts.gateway.rewriting import (
     CallOurTool,
     CancelOurTool,
+    Drop,
     Expand,
     Forward,
     Rewriter,
@@ -133,17 +134,40 @@ class HttpRelay:
                 return await self._programs.respond(request, decision, name, self._target(request), headers)
             answer = await asyncio.to_thread(self._treatment.answer, decision)
             return Response(answer, media_type="application/json")
-        if isinstance(decision, Expand) and not _is_in_header(request):
-            expanded, mistake = await asyncio.to_thread(self._treatment.expand, body, decision)
-            if expanded is None:
-                return Response(mistake, media_type="application/json")
-            body = bytes(expanded)
         kept = session.to_server(body)
-        if isinstance(kept, CancelOurTool):
-            if self._programs is not None:
+        if isinstance(kept, CancelOurTool | Drop):
+            if self._programs is not None and isinstance(kept, CancelOurTool):
                 self._programs.cancel(name, kept.key)
             return Response(status_code=202)
+        if isinstance(decision, Expand):
+            expanded = await self._expanded(request, body, decision, session, has_session=bool(name))
+            if isinstance(expanded, Response):
+                return expanded
+            body = expanded
         return await self._pass_on(request, body, rewriter, session)
+
+    async def _expanded(
+        self, request: Request, body: bytes, decision: Expand, session: Rewriter, *, has_session: bool
+    ) -> bytes | Response:
+        """Return a request with stored content in its arguments, or else the response for the client: the
+        answer, or nothing if it takes the request back meanwhile. Raises `ClientDisconnect`."""
+        key = decision.call.key
+        is_passed_on = _is_in_header(request)
+        if is_passed_on or not has_session:  # without one the ids of two clients may be equal
+            session.release(key)
+        if is_passed_on:
+            return body
+        try:
+            expanding = asyncio.to_thread(self._treatment.expand, body, decision)
+            expanded, mistake = await _unless_it_leaves(request, expanding)
+        finally:
+            is_taken_back = not session.release(key) and has_session
+        if is_taken_back:
+            return Response(status_code=202)
+        if expanded is None:
+            session.forget(key)
+            return Response(mistake, media_type="application/json")
+        return bytes(expanded)
 
     def _session(self, name: str) -> Rewriter:
         """Return the rewriter of a session, which knows its requests without an answer, and whether its host

@@ -85,8 +85,13 @@ class CancelOurTool(msgspec.Struct, frozen=True):
     key: RequestKey
 
 
+class Drop(msgspec.Struct, frozen=True):
+    """Do nothing: the message takes back a request that was held back."""
+
+
 class Expand(msgspec.Struct, frozen=True):
-    """Replace the arguments `texts`, which hold `{{fd:3}}`, by texts with the stored content."""
+    """Replace the arguments `texts`, which hold `{{fd:3}}`, by texts with the stored content. The request is
+    held back until `Rewriter.release`."""
 
     call: CallOurTool
     fields: Parts
@@ -158,7 +163,7 @@ class Batch(msgspec.Struct, frozen=True):
     decisions: list[Forward | StoreTexts | AddTools]
 
 
-Outgoing: TypeAlias = Forward | CallOurTool | CancelOurTool | Expand
+Outgoing: TypeAlias = Forward | CallOurTool | CancelOurTool | Drop | Expand
 Incoming: TypeAlias = Forward | StoreTexts | AddTools | Batch
 
 FORWARD = Forward()
@@ -199,6 +204,7 @@ class Rewriter:
         self._limit, self._tell = limit, tell
         self._known: dict[RequestKey, Known] = {}
         self._ours: set[RequestKey] = set()
+        self._held: set[RequestKey] = set()
         self.offer = offer or ToolOffer(USUAL)
 
     def to_server(self, whole: Buffer) -> Outgoing:
@@ -244,6 +250,7 @@ class Rewriter:
         if method == "tools/call" and _BRACES.search(message.whole) is not None:
             texts = _texts_with_placeholders(params)
             if texts:
+                self._held.add(key)
                 return Expand(CallOurTool(id, key, tool, {}, names), fields, params, texts)
         return FORWARD
 
@@ -316,6 +323,12 @@ class Rewriter:
         if fields is not None and "method" not in fields and "id" in fields:
             self._known.pop(key_of(fields["id"]) or (False, None), None)
 
+    def release(self, key: RequestKey) -> bool:
+        """Return whether a request that was held back is to be sent: not if the host has taken it back."""
+        is_held = key in self._held
+        self._held.discard(key)
+        return is_held
+
     def forget(self, key: RequestKey) -> None:
         """Forget a request that is answered without the server."""
         self._known.pop(key, None)
@@ -342,6 +355,9 @@ class Rewriter:
         key = key_of(params.get("requestId", b"null"))
         if key is not None and key in self._ours:
             return CancelOurTool(key)
+        if key is not None and self.release(key):
+            self.forget(key)
+            return Drop()
         if key in self._known:
             self._known[key] = msgspec.structs.replace(self._known[key], is_cancelled=True)
         return FORWARD

@@ -204,6 +204,22 @@ def test_a_cancellation_reaches_a_server_that_hangs(host: Host) -> None:
     assert host.read()["result"] == {"cancelled": True}
 
 
+def test_a_cancellation_never_overtakes_the_call_that_waits_for_stored_content(host: Host) -> None:
+    host.text("lines", count=5000)
+    calls = [f"call {number}" for number in range(20)]
+    for id in calls:
+        host.send("tools/call", id, name="echo", arguments={"text": "{{fd:1#L7}}"})
+        host.tell("notifications/cancelled", requestId=id)
+    host.send("tools/call", "last", name="echo", arguments={"text": "last"})
+
+    said: dict[str, list[str]] = {id: [] for id in [*calls, "last"]}
+    while not said["last"]:
+        message = host.read()
+        said[message["id"]] += message["result"]
+
+    assert [each for each in said.values() if each not in ([], ["content", "cancelled"])] == [["content"]]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "said", "code"),
     [("exit", {"code": 7}, "exited with code 7", 7), ("kill", {}, "ended by SIGKILL (exit code 137)", 137)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -165,6 +166,33 @@ def test_stored_content_is_passed_on_unless_a_header_repeats_the_argument(
 
     sent = [message["params"]["arguments"] for _, _, message in upstream.requests[1:]]
     assert sent == [{"text": "line 7\n"}, {"text": "{{fd:1#L7}}"}]
+
+
+async def test_by_http_a_cancellation_never_overtakes_the_call_that_waits_for_stored_content(
+    upstream: Upstream, upstream_url: str, descriptors: Descriptors
+) -> None:
+    upstream.session = "s1"
+    relay = HttpRelay(upstream_url, descriptors, {})
+    transport = httpx2.ASGITransport(relay)
+    async with httpx2.AsyncClient(transport=transport, headers={"Mcp-Session-Id": "s1"}) as client:
+
+        async def send(method: str, **more: Any) -> httpx2.Response:
+            message = {"jsonrpc": "2.0", "method": method, **more}
+            return await client.post("http://localhost/mcp", json=message, timeout=PATIENCE_S)
+
+        def call(id: int, tool: str, **arguments: Any) -> Any:
+            return send("tools/call", id=id, params={"name": tool, "arguments": arguments})
+
+        await send("tools/list", id=1)
+        await call(2, "lines")
+        for id in range(3, 23):
+            upstream.forget()
+            cancelled = send("notifications/cancelled", params={"requestId": id})
+            answers = await asyncio.gather(call(id, "other", text="{{fd:1#L7}}"), cancelled)
+
+            sent = [message["method"] for _, _, message in upstream.requests]
+            assert sent in ([], ["tools/call", "notifications/cancelled"])
+            assert [each.status_code for each in answers] == [200 if sent else 202, 202]
 
 
 def test_only_the_answer_in_a_stream_is_changed(url: str) -> None:

@@ -15,6 +15,7 @@ from fdstore.hosts.gateway.rewriting import (
     AddTools,
     Batch,
     CallOurTool,
+    Drop,
     Expand,
     Forward,
     Rewriter,
@@ -387,6 +388,19 @@ def test_only_string_values_of_arguments_are_expanded() -> None:
         b'{"id":1,"method":"tools/call","params":{"name":"send","arguments":{"n":1.0e3,"{{fd:1}}":'
         b'["a \\"1\\" b","2","{{other}}"]},"_meta":{"k":"{{fd:9}}"}}}'
     )
+
+
+def test_a_request_that_is_taken_back_while_it_is_held_back_is_not_sent() -> None:
+    rewriter = Rewriter(LIMIT)
+    for id in (1, 2):
+        held = rewriter.to_server(request("tools/call", id, name="send", arguments={"a": "{{fd:1}}"}))
+        assert isinstance(held, Expand)
+    cancelled = [{"method": "notifications/cancelled", "params": {"requestId": id}} for id in (1, 2)]
+
+    assert rewriter.to_server(encoded(cancelled[0])) == Drop()
+    assert [rewriter.release((False, id)) for id in (1, 2)] == [False, True]
+    assert rewriter.to_server(encoded(cancelled[1])) == Forward()
+    assert rewriter.unanswered() == []
 
 
 def test_the_answers_of_a_batch_are_rewritten_one_by_one() -> None:
