@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -77,6 +78,39 @@ def test_a_request_that_is_no_strict_json_is_answered(command, params):
         server.stdin.flush()
 
         assert host.answer(9)["error"]["code"] == -32700
+        server.communicate(timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_each_request_of_a_batch_is_answered(command, mark):
+    with command.start("mcp") as server:
+        host = Host(server)
+
+        ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
+        unreadable = b'{"jsonrpc":"2.0","id":9,"method":"ping","params":["\\ud83d"]}'
+        note = (
+            b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
+        )
+        server.stdin.write(mark + b"[%s, %s, %s, 3, [], %s]\n" % (ping % 7, unreadable, note, ping % 8))
+        server.stdin.flush()
+
+        answers = {found["id"]: found for found in (json.loads(server.stdout.readline()) for _ in range(3))}
+        assert answers[7]["result"] == answers[8]["result"] == {}
+        assert answers[9]["error"]["code"] == -32700
+        assert host.tools()
+        server.communicate(timeout=PATIENCE_S)
+
+
+@pytest.mark.parametrize("number", [b"1.5", b"1.0", b"true", b"null", b"[1]", b'{"a":"\\ud83d"}'])
+def test_a_request_whose_id_is_none_of_the_protocol_is_answered_without_one(command, number):
+    with command.start("mcp") as server:
+        host = Host(server)
+
+        server.stdin.write(b'{"jsonrpc":"2.0","id":%s,"method":"ping"}\n' % number)
+        server.stdin.flush()
+
+        assert json.loads(server.stdout.readline())["error"]["code"] in (-32600, -32700)
+        assert host.tools()
         server.communicate(timeout=PATIENCE_S)
 
 
