@@ -88,9 +88,7 @@ def test_each_request_of_a_batch_is_answered(command, mark):
 
         ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
         unreadable = b'{"jsonrpc":"2.0","id":9,"method":"ping","params":["\\ud83d"]}'
-        note = (
-            b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
-        )
+        note = b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
         server.stdin.write(mark + b"[%s, %s, %s, 3, [], %s]\n" % (ping % 7, unreadable, note, ping % 8))
         server.stdin.flush()
 

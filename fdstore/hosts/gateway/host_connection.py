@@ -24,6 +24,8 @@ from fdstore.hosts.gateway.rewriting import (
     Expand,
     Forward,
     Incoming,
+    OutgoingOne,
+    Separate,
 )
 
 if TYPE_CHECKING:
@@ -177,8 +179,20 @@ class HostConnection:
         with self._sending:  # a request is sent before anything else is decided, as its cancellation
             with self._lock:
                 decision = self._rewriter.to_server(line)
-            if isinstance(decision, Forward):
-                self._send(line)
+            decided: list[tuple[Buffer, OutgoingOne]]
+            if isinstance(decision, Separate):
+                lines = [bytes(each.whole) + b"\n" for each in decision.messages]
+                decided = list(zip(lines, decision.decisions, strict=True))
+            else:
+                decided = [(line, decision)]
+            for one, what in decided:
+                if isinstance(what, Forward):
+                    self._send(one)
+        for one, what in decided:
+            self._treat(one, what)
+
+    def _treat(self, line: Buffer, decision: OutgoingOne) -> None:
+        """Begin what a message of the host needs that is not sent as it is."""
         match decision:
             case CallOurTool():
                 self._begin_ours(decision)

@@ -22,7 +22,7 @@ import httpx2
 import msgspec
 
 from fdstore.hosts.gateway.host_connection import background_thread
-from fdstore.hosts.gateway.json_parts import items_of, object_at, parts_of, text_at
+from fdstore.hosts.gateway.json_parts import Parts, items_of, object_at, parts_of, text_at
 from fdstore.hosts.gateway.json_scan import Buffer
 from fdstore.hosts.gateway.json_texts import LONG_BYTES
 from fdstore.hosts.gateway.messages import MAX_MESSAGE_BYTES, TOO_LONG, Message, error_answer
@@ -73,7 +73,7 @@ class HttpConnection:
     @property
     def open_requests(self) -> list[asyncio.Task[None]]:
         """The requests without their answers."""
-        return [task for task, message in self._under_way.items() if message.expects_answer]
+        return [task for task, message in self._under_way.items() if message.is_request]
 
     async def end_session(self) -> None:
         """Let the server have what the host said last, and tell it that the session is over, if there is
@@ -89,8 +89,17 @@ class HttpConnection:
                 await self._client.delete(self._url, headers=self._session, timeout=CONNECT_S)
 
     def send(self, line: bytes) -> None:
-        """Begin to send a message of the host. What the server answers is delivered."""
-        message = _Sent.of(line)
+        """Begin to send a message of the host, or those of a batch one by one. What the server answers is
+        delivered."""
+        fields = parts_of(line)
+        batch = None if fields is not None else items_of(line)
+        if batch is None:
+            self._begin(line, fields or {})
+        for each in batch or ():
+            self._begin(bytes(each), parts_of(each) or {})
+
+    def _begin(self, line: bytes, fields: Parts) -> None:
+        message = _Sent.of(fields)
         if (key := message.cancelled_key) is not None:
             message.takes_back = [task for task, sent in self._under_way.items() if sent.key == key]
             if any(self._under_way[task].version is not None for task in message.takes_back):
@@ -99,7 +108,7 @@ class HttpConnection:
         task = asyncio.create_task(self._send_after(self._ahead, line, message))
         self._under_way[task] = message
         task.add_done_callback(self._under_way.pop)
-        if not message.expects_answer:
+        if not message.is_request:
             self._ahead = asyncio.create_task(asyncio.wait({task}, timeout=IN_ORDER_S))
 
     async def _send_after(self, ahead: asyncio.Task[Any] | None, line: bytes, message: _Sent) -> None:
@@ -149,7 +158,7 @@ class HttpConnection:
             **self._session,
             **message.headers(),
         }
-        silent_s = None if message.expects_answer else OWN_REQUEST_S
+        silent_s = None if message.is_request else OWN_REQUEST_S
         limits = httpx2.Timeout(silent_s, connect=CONNECT_S)
         return self._client.stream("POST", self._url, content=line.strip(), headers=headers, timeout=limits)
 
@@ -163,7 +172,7 @@ class HttpConnection:
             try:
                 async with asyncio.timeout(OWN_REQUEST_S):
                     for line in (self._initialize, INITIALIZED):
-                        async with self._stream(line, _Sent.of(line)) as response:
+                        async with self._stream(line, _Sent.of(parts_of(line) or {})) as response:
                             if SESSION in response.headers:
                                 self._session[SESSION] = response.headers[SESSION]
                             await _first_answer(response)
@@ -192,7 +201,7 @@ class HttpConnection:
 
     async def _listen(self) -> None:
         """Pass on what the server says unasked; many servers offer no such stream."""
-        unasked = _Sent("", None, {}, expects_answer=False)
+        unasked = _Sent("", None, {})
         last_event: bytes | None = None
         while True:
             headers = {"Accept": EVENT_STREAM, **self._session}
@@ -270,28 +279,19 @@ class HttpConnection:
 
 class _Sent:
     """A message of the host: its method, its id as it was written, and what is known of its answer.
+    `takes_back`: the requests that end once it is sent."""
 
-    expects_answer   whether it is a request, or a batch with one
-    takes_back       the requests that end once it is sent
-    """
-
-    def __init__(
-        self, method: str, id: bytes | None, params: Mapping[str, msgspec.Raw], *, expects_answer: bool
-    ) -> None:
+    def __init__(self, method: str, id: bytes | None, params: Mapping[str, msgspec.Raw]) -> None:
         self.method, self.id, self._params = method, id, params
-        self.expects_answer = expects_answer
         self.takes_back: list[asyncio.Task[None]] = []
         self.is_answered = self.is_repeated = self.has_unreadable = False
         self.retry_s = RECONNECT_S
 
     @classmethod
-    def of(cls, line: bytes) -> _Sent:
-        fields = parts_of(line) or {}
+    def of(cls, fields: Parts) -> _Sent:
         method = text_at(fields, "method") or ""
         id = bytes(fields["id"]) if "id" in fields and method else None
-        batch = [] if fields else map(parts_of, items_of(line) or ())
-        asks = id is not None or any(each and {"method", "id"} <= each.keys() for each in batch)
-        return cls(method, id, object_at(fields, "params"), expects_answer=asks)
+        return cls(method, id, object_at(fields, "params"))
 
     def take_back(self) -> None:
         """End the requests that it takes back, and their response streams."""

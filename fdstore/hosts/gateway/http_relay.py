@@ -47,6 +47,7 @@ from fdstore.hosts.gateway.rewriting import (
     Expand,
     Forward,
     Rewriter,
+    Separate,
 )
 from fdstore.hosts.gateway.sse import EventSplitter, data_of, with_data
 from fdstore.http.address import LOOPBACK_NAMES, PortRefused, listen, origin_of, parse_address
@@ -127,6 +128,8 @@ class HttpRelay:
         if request.method != "POST":
             return await self._pass_on(request, body, session if request.method == "GET" else None)
         decision = rewriter.to_server(body)
+        if isinstance(decision, Separate):
+            return _refused_batch(decision)
         if isinstance(decision, CallOurTool):
             if self._programs is not None and decision.tool in self._programs.of_gateway.tools:
                 session.to_server(body)  # so that it knows what is cancelled
@@ -135,9 +138,10 @@ class HttpRelay:
             answer = await asyncio.to_thread(self._treatment.answer, decision)
             return Response(answer, media_type="application/json")
         kept = session.to_server(body)
+        for each in kept.decisions if isinstance(kept, Separate) else [kept]:
+            if self._programs is not None and isinstance(each, CancelOurTool):
+                self._programs.cancel(name, each.key)
         if isinstance(kept, CancelOurTool | Drop):
-            if self._programs is not None and isinstance(kept, CancelOurTool):
-                self._programs.cancel(name, kept.key)
             return Response(status_code=202)
         if isinstance(decision, Expand):
             expanded = await self._expanded(request, body, decision, session, has_session=bool(name))
@@ -317,6 +321,18 @@ async def _unless_it_leaves(request: Request, awaited: Coroutine[Any, Any, T]) -
     finally:
         for task in (working, leaving):
             task.cancel()
+
+
+def _refused_batch(batch: Separate) -> Response:
+    """Refuse a batch with calls that the gateway answers or changes: it has one response, that of the server
+    or that of the gateway."""
+    problem = (
+        "the gateway passes no batch on with a call of its tools or with {{fd:N}}: send each message alone"
+    )
+    fields = [each.fields or {} for each in batch.messages]
+    ids = [each["id"] for each in fields if "id" in each and "method" in each]
+    answers = b",".join(error_answer(id, problem) for id in ids)
+    return Response(b"[" + answers + b"]", media_type="application/json")
 
 
 def _error(status: int, message: str, id: Raw | None = None) -> Response:

@@ -163,7 +163,17 @@ class Batch(msgspec.Struct, frozen=True):
     decisions: list[Forward | StoreTexts | AddTools]
 
 
-Outgoing: TypeAlias = Forward | CallOurTool | CancelOurTool | Drop | Expand
+OutgoingOne: TypeAlias = Forward | CallOurTool | CancelOurTool | Drop | Expand
+
+
+class Separate(msgspec.Struct, frozen=True):
+    """Treat each message of a batch as if it had come alone."""
+
+    messages: list[Message]
+    decisions: list[OutgoingOne]
+
+
+Outgoing: TypeAlias = OutgoingOne | Separate
 Incoming: TypeAlias = Forward | StoreTexts | AddTools | Batch
 
 FORWARD = Forward()
@@ -225,12 +235,17 @@ class Rewriter:
 
     def _to_server(self, message: Message) -> Outgoing:
         fields = message.fields
-        if fields is None:
-            for each in message.items or ():
-                self._remember_each(Message(memoryview(each)))
-            if message.problem:
-                self._tell(f"a message of the host passes as it came: {message.problem}")
-            return FORWARD
+        if fields is not None:
+            return self._one_to_server(message, fields)
+        if message.problem:
+            self._tell(f"a message of the host passes as it came: {message.problem}")
+        parts = [Message(memoryview(each)) for each in message.items or ()]
+        decisions = [
+            FORWARD if (each := part.fields) is None else self._one_to_server(part, each) for part in parts
+        ]
+        return FORWARD if all(isinstance(each, Forward) for each in decisions) else Separate(parts, decisions)
+
+    def _one_to_server(self, message: Message, fields: Parts) -> OutgoingOne:
         method = text_at(fields, "method")
         if method is None:
             return FORWARD
@@ -342,16 +357,7 @@ class Rewriter:
             return FORWARD
         return Batch(messages, plain)
 
-    def _remember_each(self, message: Message) -> None:
-        """Remember a request of a batch, which is passed on as it is."""
-        fields = message.fields or {}
-        method = text_at(fields, "method")
-        if method is not None and "id" in fields and (key := key_of(fields["id"])) is not None:
-            params = object_at(fields, "params")
-            known = Known(fields["id"], method, _tool_of(method, params), _cursor_of(params))
-            remember(self._known, key, known)
-
-    def _cancel(self, params: Parts) -> Outgoing:
+    def _cancel(self, params: Parts) -> OutgoingOne:
         key = key_of(params.get("requestId", b"null"))
         if key is not None and key in self._ours:
             return CancelOurTool(key)

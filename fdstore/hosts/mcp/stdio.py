@@ -4,8 +4,8 @@ A host that starts a server waits for the answer to `initialize`. What calls nee
 with the first other message.
 
 The transport of the SDK reads and writes the lines. It does not know the byte order mark that some hosts
-write, and the batches of 2025-03-26, whose requests are answered one by one. A request that it cannot read, as
-one with half a surrogate pair, gets an error here: its host would wait for ever.
+write, and the batches of 2025-03-26, whose requests are answered one by one. A request that it cannot read,
+as one with half a surrogate pair, gets an error here: its host would wait for ever.
 """
 
 from __future__ import annotations

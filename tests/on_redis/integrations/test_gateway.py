@@ -204,6 +204,23 @@ def test_a_cancellation_reaches_a_server_that_hangs(host: Host) -> None:
     assert host.read()["result"] == {"cancelled": True}
 
 
+def test_a_call_of_ours_in_a_batch_is_answered_and_reaches_no_server(host: Host) -> None:
+    host.text("lines", count=5000)
+
+    def call(id: str, tool: str, **arguments: Any) -> dict[str, Any]:
+        return {"id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+    host.write_batch(
+        call("ours", "read_fd", fd="fd:1#L7"),
+        call("expanded", "echo", text="<{{fd:1#L8}}>"),
+        call("theirs", "echo", text="hi"),
+    )
+
+    answers = {each["id"]: each["result"]["content"][0]["text"] for each in (host.read() for _ in range(3))}
+    assert "\nline 7\n" in answers["ours"]
+    assert (answers["expanded"], answers["theirs"]) == ("<line 8\n>", "hi")
+
+
 def test_a_cancellation_never_overtakes_the_call_that_waits_for_stored_content(host: Host) -> None:
     host.text("lines", count=5000)
     calls = [f"call {number}" for number in range(20)]

@@ -168,6 +168,22 @@ def test_stored_content_is_passed_on_unless_a_header_repeats_the_argument(
     assert sent == [{"text": "line 7\n"}, {"text": "{{fd:1#L7}}"}]
 
 
+@pytest.mark.parametrize(("tool", "text"), [("read_fd", "fd:1"), ("other", "{{fd:1}}")])
+def test_by_http_a_batch_with_a_call_of_ours_reaches_no_server(
+    url: str, upstream: Upstream, tool: str, text: str
+) -> None:
+    calls = [
+        {"id": id, "method": "tools/call", "params": {"name": name, "arguments": {"fd": text}}}
+        for id, name in ((1, tool), ("b", "other"))
+    ]
+
+    answers = plain_http.post(url, json=[*calls, {"method": "notifications/progress"}]).json()
+
+    assert [each["id"] for each in answers] == [1, "b"]
+    assert all("send each message alone" in each["error"]["message"] for each in answers)
+    assert upstream.requests == []
+
+
 async def test_by_http_a_cancellation_never_overtakes_the_call_that_waits_for_stored_content(
     upstream: Upstream, upstream_url: str, descriptors: Descriptors
 ) -> None:
@@ -610,6 +626,16 @@ def test_a_program_calls_the_tools_of_a_server_by_http(coding_host: StdioHost, u
 
 def test_a_refusal_is_an_error_with_the_status(host: StdioHost) -> None:
     assert "HTTP 401" in host.ask("tools/call", name="refused")["error"]["message"]
+
+
+def test_each_request_of_a_batch_has_its_answer(host: StdioHost, upstream: Upstream) -> None:
+    calls = [{"id": name, "method": "tools/call", "params": {"name": name}} for name in ("refused", "other")]
+
+    host.write_batch(*calls, {"method": "notifications/progress"})
+
+    answers = {message["id"]: message for message in (host.read(), host.read())}
+    assert "HTTP 401" in answers["refused"]["error"]["message"]
+    assert answers["other"]["result"] == {"n": 1.5}
 
 
 def test_a_redirect_is_an_error_and_is_not_followed(host: StdioHost, upstream: Upstream) -> None:

@@ -19,6 +19,7 @@ from fdstore.hosts.gateway.rewriting import (
     Expand,
     Forward,
     Rewriter,
+    Separate,
     StoreTexts,
     _renamed_text,
 )
@@ -401,6 +402,24 @@ def test_a_request_that_is_taken_back_while_it_is_held_back_is_not_sent() -> Non
     assert [rewriter.release((False, id)) for id in (1, 2)] == [False, True]
     assert rewriter.to_server(encoded(cancelled[1])) == Forward()
     assert rewriter.unanswered() == []
+
+
+def test_each_message_of_a_batch_with_a_call_of_ours_is_treated_as_if_it_came_alone() -> None:
+    rewriter = listed()
+    batch = [
+        {"id": 1, "method": "tools/call", "params": {"name": "grep"}},
+        {"id": 2, "method": "tools/call", "params": {"name": "read_fd", "arguments": {"fd": "fd:1"}}},
+        {"id": 3, "method": "tools/call", "params": {"name": "send", "arguments": {"a": "{{fd:1}}"}}},
+        {"method": "notifications/cancelled", "params": {"requestId": 3}},
+        [4],
+    ]
+
+    decision = rewriter.to_server(encoded(batch))
+
+    assert isinstance(decision, Separate)
+    assert [type(each) for each in decision.decisions] == [Forward, CallOurTool, Expand, Drop, Forward]
+    assert [json.loads(bytes(each.whole)) for each in decision.messages] == batch
+    assert [bytes(each.id) for each in rewriter.unanswered()] == [b"1"]
 
 
 def test_the_answers_of_a_batch_are_rewritten_one_by_one() -> None:
