@@ -43,11 +43,11 @@ from fdstore.hosts.gateway.messages import (
 from fdstore.hosts.gateway.rewriting import (
     CallOurTool,
     CancelOurTool,
-    Drop,
     Expand,
     Forward,
     Rewriter,
     Separate,
+    TakenBack,
 )
 from fdstore.hosts.gateway.sse import EventSplitter, data_of, with_data
 from fdstore.http.address import LOOPBACK_NAMES, PortRefused, listen, origin_of, parse_address
@@ -141,7 +141,7 @@ class HttpRelay:
         for each in kept.decisions if isinstance(kept, Separate) else [kept]:
             if self._programs is not None and isinstance(each, CancelOurTool):
                 self._programs.cancel(name, each.key)
-        if isinstance(kept, CancelOurTool | Drop):
+        if isinstance(kept, CancelOurTool | TakenBack):
             return Response(status_code=202)
         if isinstance(decision, Expand):
             expanded = await self._expanded(request, body, decision, session, has_session=bool(name))

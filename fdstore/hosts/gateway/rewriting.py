@@ -85,7 +85,7 @@ class CancelOurTool(msgspec.Struct, frozen=True):
     key: RequestKey
 
 
-class Drop(msgspec.Struct, frozen=True):
+class TakenBack(msgspec.Struct, frozen=True):
     """Do nothing: the message takes back a request that was held back."""
 
 
@@ -163,7 +163,7 @@ class Batch(msgspec.Struct, frozen=True):
     decisions: list[Forward | StoreTexts | AddTools]
 
 
-OutgoingOne: TypeAlias = Forward | CallOurTool | CancelOurTool | Drop | Expand
+OutgoingOne: TypeAlias = Forward | CallOurTool | CancelOurTool | TakenBack | Expand
 
 
 class Separate(msgspec.Struct, frozen=True):
@@ -363,7 +363,7 @@ class Rewriter:
             return CancelOurTool(key)
         if key is not None and self.release(key):
             self.forget(key)
-            return Drop()
+            return TakenBack()
         if key in self._known:
             self._known[key] = msgspec.structs.replace(self._known[key], is_cancelled=True)
         return FORWARD

@@ -15,12 +15,12 @@ from fdstore.hosts.gateway.rewriting import (
     AddTools,
     Batch,
     CallOurTool,
-    Drop,
     Expand,
     Forward,
     Rewriter,
     Separate,
     StoreTexts,
+    TakenBack,
     _renamed_text,
 )
 from fdstore.hosts.gateway.tool_list import ToolOffer
@@ -398,7 +398,7 @@ def test_a_request_that_is_taken_back_while_it_is_held_back_is_not_sent() -> Non
         assert isinstance(held, Expand)
     cancelled = [{"method": "notifications/cancelled", "params": {"requestId": id}} for id in (1, 2)]
 
-    assert rewriter.to_server(encoded(cancelled[0])) == Drop()
+    assert rewriter.to_server(encoded(cancelled[0])) == TakenBack()
     assert [rewriter.release((False, id)) for id in (1, 2)] == [False, True]
     assert rewriter.to_server(encoded(cancelled[1])) == Forward()
     assert rewriter.unanswered() == []
@@ -417,7 +417,7 @@ def test_each_message_of_a_batch_with_a_call_of_ours_is_treated_as_if_it_came_al
     decision = rewriter.to_server(encoded(batch))
 
     assert isinstance(decision, Separate)
-    assert [type(each) for each in decision.decisions] == [Forward, CallOurTool, Expand, Drop, Forward]
+    assert [type(each) for each in decision.decisions] == [Forward, CallOurTool, Expand, TakenBack, Forward]
     assert [json.loads(bytes(each.whole)) for each in decision.messages] == batch
     assert [bytes(each.id) for each in rewriter.unanswered()] == [b"1"]
 
