@@ -13,7 +13,7 @@ end of the response stream, and before from the notification; either way nothing
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
@@ -105,11 +105,15 @@ class HttpConnection:
             if any(self._under_way[task].version is not None for task in message.takes_back):
                 message.take_back()
                 return
-        task = asyncio.create_task(self._send_after(self._ahead, line, message))
-        self._under_way[task] = message
-        task.add_done_callback(self._under_way.pop)
+        task = self._start(self._send_after(self._ahead, line, message), message)
         if not message.is_request:
             self._ahead = asyncio.create_task(asyncio.wait({task}, timeout=IN_ORDER_S))
+
+    def _start(self, sending: Coroutine[Any, Any, None], message: _Sent) -> asyncio.Task[None]:
+        task = asyncio.create_task(sending)
+        self._under_way[task] = message
+        task.add_done_callback(self._under_way.pop)
+        return task
 
     async def _send_after(self, ahead: asyncio.Task[Any] | None, line: bytes, message: _Sent) -> None:
         if ahead is not None:
@@ -171,14 +175,19 @@ class HttpConnection:
             del self._session[SESSION]
             try:
                 async with asyncio.timeout(OWN_REQUEST_S):
-                    for line in (self._initialize, INITIALIZED):
-                        async with self._stream(line, _Sent.of(parts_of(line) or {})) as response:
-                            if SESSION in response.headers:
-                                self._session[SESSION] = response.headers[SESSION]
-                            await _first_answer(response)
+                    begins = _Sent.of(parts_of(self._initialize) or {})
+                    async with self._stream(self._initialize, begins) as response:
+                        if SESSION in response.headers:
+                            self._session[SESSION] = response.headers[SESSION]
+                        await _first_answer(response)
             except TimeoutError as error:
                 self._session.setdefault(SESSION, lost)  # the next request tries again
                 raise httpx2.ReadTimeout(f"it begins no session within {OWN_REQUEST_S:g} s") from error
+            has_begun = _Sent.of(parts_of(INITIALIZED) or {})
+            has_begun.is_repeated = True  # it begins no further session
+            await asyncio.wait(
+                {self._start(self._post(INITIALIZED, has_begun), has_begun)}, timeout=IN_ORDER_S
+            )
             if self._listening is not None:
                 self._listen_anew()
 

@@ -555,6 +555,17 @@ def test_a_server_that_holds_what_expects_no_answer_holds_up_nothing_else(
     assert host.leave() == 0
 
 
+def test_a_server_that_holds_what_begins_a_new_session_holds_up_no_call(
+    host: StdioHost, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connection, "IN_ORDER_S", 0.1)
+    host.ask("initialize")
+    upstream.session = "s8"
+    monkeypatch.setattr(upstream, "holds_others", True)
+
+    assert host.ask("tools/call", name="other")["result"] == {"n": 1.5}
+
+
 def test_a_batch_that_is_held_holds_up_nothing_else(host: StdioHost, upstream: Upstream) -> None:
     upstream.forget()
     host.write_batch({"id": "b", "method": "tools/call", "params": {"name": "never"}})
