@@ -82,6 +82,7 @@ class GroupRouter:
         self._protocol = NEWEST
         self._is_answered = self._is_initialized = False
         self._asked: dict[RequestKey, _Asked] = {}
+        self._answered: dict[RequestKey, bool] = {}
         self._of_servers: dict[str, tuple[str, Raw]] = {}
 
     # --- from the host
@@ -277,7 +278,7 @@ class GroupRouter:
         elif fields is None:
             yield ToHost(line)
         elif (method := text_at(fields, "method")) is None:
-            yield from self._answered(name, fields, line)
+            yield from self._answer(name, fields, line)
         elif "id" in fields:
             public = f"{own.new_id()}-{name}"
             remember(self._of_servers, public, (name, fields["id"]))
@@ -287,16 +288,17 @@ class GroupRouter:
         else:
             yield ToHost(line)
 
-    def _answered(self, name: str, fields: Parts, line: Buffer) -> Steps:
-        """Pass on an answer of the server that was asked. For another one it is dropped: the host knows the
-        request by its id alone. So each request has one answer."""
+    def _answer(self, name: str, fields: Parts, line: Buffer) -> Steps:
+        """Pass on an answer of the server that was asked. That of another one, and a second one, are dropped:
+        the host knows the request by its id alone. An id that the host has not used harms nothing."""
         key = key_of(fields.get("id", b"null")) or (False, None)
         asked, server = self._asked.get(key), self._servers[name]
         if asked is not None and asked.server == name:
             del self._asked[key]
+            remember(self._answered, key, True)
             yield ToHost(line)
-        elif key[1] is None or not ("result" in fields or "error" in fields):
-            yield ToHost(line)  # it answers nothing
+        elif (asked is None and key not in self._answered) or not ("result" in fields or "error" in fields):
+            yield ToHost(line)
         elif not server.has_strayed:
             server.has_strayed = True
             yield Say(f"the MCP server {name} answers what it was not asked; such answers are dropped")

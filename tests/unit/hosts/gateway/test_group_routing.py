@@ -399,8 +399,7 @@ def test_a_server_that_ends_while_all_are_asked_holds_up_nothing(wire: Wire) -> 
     assert wire.said == ["git has ended"]
 
 
-def test_a_long_answer_passes_as_it_came_and_a_long_question_does_not(wire: Wire) -> None:
-    wire.ask(7, "tools/call", name="git__log")
+def test_a_long_answer_passes_unread_and_a_long_question_does_not(wire: Wire) -> None:
     long = "x" * LONG_BYTES
     answer = json.dumps({"id": 7, "result": {"text": long}}).encode() + b"\n"
     assert [step.line for step in wire.router.from_server("git", Message(answer))] == [answer]
