@@ -397,7 +397,8 @@ class Session:
 
     def _feeding(self, code: str) -> Step:
         self._feeds += 1
-        return lambda: self._process.session.feed_start(code, print_callback=self._print)
+        # the interpreter gives an empty piece no number, and an empty line one
+        return lambda: self._process.session.feed_start(code or "\n", print_callback=self._print)
 
     def _require(self, *, suspended: bool) -> None:
         if self._over:

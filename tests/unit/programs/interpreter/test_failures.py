@@ -51,6 +51,20 @@ def test_functions_of_earlier_calls_are_named(shared: Session):
     assert "  line 1, in <module>\n    divide(1)\n  line 2 of an earlier call, in divide\n" in failed.text
 
 
+def test_an_empty_program_leaves_the_tracebacks_of_later_ones_whole():
+    with Session() as session:
+        assert session.feed("") == Finished(None)
+        here = failing(session, "def g(x):\n    return 1/x\n\ng(0)")
+        state = session.dump()
+    with Session(state=state) as loaded:
+        there = failing(loaded, "1\ng(0)")
+
+    assert here.text.startswith(
+        "Traceback (most recent call last):\n  line 4, in <module>\n    g(0)\n  line 2, in g"
+    )
+    assert "  line 2, in <module>\n    g(0)\n  line 2 of an earlier call, in g\n" in there.text
+
+
 def test_long_tracebacks_and_messages_are_cut(shared: Session):
     deep = failing(shared, "def down(n): return down(n + 1)\ndown(0)")
     long = failing(shared, "raise ValueError('a' * 1_000_000 + 'end')")
