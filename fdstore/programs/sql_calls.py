@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, BinaryIO
 
 from fdstore.errors import InvalidArgument, TooLarge
@@ -45,7 +46,9 @@ def select(
         data = file.read(limit + 1)
         if len(data) > limit:
             raise TooLarge("the result", len(data), limit, "select fewer rows or columns", "bytes or more")
-        return [json.loads(line, parse_int=_whole_number) for line in data.split(b"\n")[:-1]]
+        return [
+            json.loads(line, parse_int=_whole_number, parse_float=_number) for line in data.split(b"\n")[:-1]
+        ]
         yield  # makes this a generator
 
     tables = tables_of(None, {str(name): text_refs.ref_of(ref) for name, ref in refs.items()})
@@ -78,5 +81,24 @@ def _store(
 def _whole_number(digits: str) -> int | str:
     """Return a number of DuckDB, which has some of 128 bits, as code gets it: longer ones than 64 bits as
     str, as functions take them."""
+    if len(digits) > _MOST_DIGITS:
+        return digits
     number = int(digits)
     return number if -(2**63) <= number < 2**64 else digits
+
+
+_MOST_DIGITS = len(str(2**64))
+
+
+def _number(digits: str) -> float | str:
+    """Return a number with a fraction or an exponent as code gets it: one that a float does not hold, as
+    some DECIMALs, as str.
+
+    >>> _number("0.10"), _number("9007199254740993.01"), _number("1e400")
+    (0.1, '9007199254740993.01', '1e400')
+    """
+    number = float(digits)
+    try:
+        return number if Decimal(repr(number)) == Decimal(digits) else digits
+    except InvalidOperation:  # an exponent of many digits
+        return digits

@@ -415,6 +415,32 @@ def test_no_value_of_code_fails_the_host_and_the_variables_stay(proc: Process, c
     assert run(tools, "kept") == "5"
 
 
+def test_sql_gives_a_number_that_a_float_does_not_hold_as_a_str(proc: Process) -> None:
+    proc.create("n\n1\n", media_type="text/csv")
+    shown = run(
+        tools_of(proc),
+        "[row] = await sql('''SELECT 9007199254740993.01::DECIMAL(18, 2) AS a, 0.10::DECIMAL(4, 2) AS b, "
+        "12345678901234567890.12::DECIMAL(38, 2) AS c, 0.1::DOUBLE AS d, 1e300 AS e, 0.1::FLOAT AS f, "
+        "[9007199254740993.01::DECIMAL(18, 2)] AS g, [json(repeat('9', 5000))] AS h, "
+        "[json('1e400'), json('1e99999999999999999999')] AS i FROM t''', t='fd:1')\n"
+        "assert row.pop('h') == ['9' * 5000]\n"
+        "row",
+    )
+
+    assert shown == repr(
+        {
+            "a": "9007199254740993.01",
+            "b": 0.1,
+            "c": "12345678901234567890.12",
+            "d": 0.1,
+            "e": 1e300,
+            "f": 0.1,
+            "g": ["9007199254740993.01"],
+            "i": ["1e400", "1e99999999999999999999"],
+        }
+    )
+
+
 @pytest.mark.thorough("many rows")
 def test_sql_over_texts_gives_rows_as_dicts_and_many_rows_as_a_text(proc: Process) -> None:
     proc.create("city,people\nParis,2103778\nLyon,520774\n", media_type="text/csv")
