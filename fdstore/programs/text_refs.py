@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from fdstore.errors import InvalidArgument, NotText, PositionOutOfRange, quoted
+from fdstore.errors import InvalidArgument, NotText, PositionOutOfRange, TooLarge, quoted
 from fdstore.model.records import Descriptor
 from fdstore.store.contents import descriptors, extents, reading, searching
 from fdstore.store.contents.extents import Extent, SplitUnit
@@ -20,7 +20,10 @@ from fdstore.text.pattern import groups_in
 from fdstore.text.selection import Part, selector
 from fdstore.wire.operation import Operation
 
-Unit: TypeAlias = Literal["pages", "lines", "chars", "all"]
+Unit: TypeAlias = Literal["pages", "lines", "chars", "window", "all"]
+
+PART_CHARS = 50_000
+"""The parts that the error of a text that is too large advises, unless less may be read."""
 
 
 class TextRef(msgspec.Struct, frozen=True):
@@ -96,33 +99,58 @@ def look_up(handle: ProcessHandle, ref: object) -> Operation[TextRef]:
 def read(
     handle: ProcessHandle, text_ref: TextRef, unit: Unit, first: int, last: int, limit: int
 ) -> Operation[str]:
-    """Return the text of these units, inclusive, as they count in it. An end past its end is clamped.
+    """Return the text of these units, inclusive, as they count in it. An end past its end is clamped; a
+    window ends where `limit` characters are read.
 
     Raises `PositionOutOfRange`, `TooLarge` (more than `limit` characters), `NotText`.
     """
     require_text(text_ref)
+    if unit == "all" and text_ref.extent.chars == 0:
+        return ""
+    try:
+        if unit == "all":
+            part = None if text_ref.is_whole else text_ref.extent.part
+            return (yield from reading.read(handle, text_ref.descriptor.fd, part, limit)).text
+        return (yield from _read_units(handle, text_ref, unit, first, last, limit))
+    except TooLarge as error:
+        what = text_ref.ref if unit == "all" else f"this part of {text_ref.ref}"
+        size = min(limit, PART_CHARS)
+        advice = f"read it in parts: split(chars={size}), chars(first, last), or search(pattern)"
+        raise TooLarge(what, error.size, limit, advice) from None
+
+
+def _read_units(
+    handle: ProcessHandle, text_ref: TextRef, unit: Unit, first: int, last: int, limit: int
+) -> Operation[str]:
     fd, extent = text_ref.descriptor.fd, text_ref.extent
-    if unit == "all":
-        if extent.chars == 0:
-            return ""
-        part = None if text_ref.is_whole else extent.part
-        return (yield from reading.read(handle, fd, part, limit)).text
-    total = {"pages": text_ref.pages, "lines": extent.lines, "chars": extent.chars}[unit]
+    total = {"pages": text_ref.pages, "lines": extent.lines}.get(unit, extent.chars)
     first, last = _whole_number("first", first), _whole_number("last", last)
     if last < first:
         raise InvalidArgument("last", f"ranges run upwards: {last} is before {first}")
     if first > total:
-        raise PositionOutOfRange(text_ref.ref, unit.removesuffix("s"), first, total)
+        named = "char" if unit == "window" else unit.removesuffix("s")
+        raise PositionOutOfRange(text_ref.ref, named, first, total)
     last = min(last, total)
     if unit == "pages" and text_ref.is_whole:
         return (yield from reading.read(handle, fd, Part("page", first, last - first + 1), limit)).text
     if unit == "lines":
-        begin = extent.first_line + first - 1
-        found = yield from reading.read(handle, fd, Part("line", begin, last - first + 1), limit)
-        return _inside(found.text, found.chars, extent)
+        lines = Part("line", extent.first_line + first - 1, last - first + 1)
+        try:
+            found = yield from reading.read(handle, fd, lines, limit)
+            return _inside(found.text, found.chars, extent)
+        except TooLarge:
+            if text_ref.is_whole:
+                raise
+        # the part may have little of its first and last line
+        _, measured = yield from extents.measure(handle, fd, lines)
+        begin = max(measured.first_char, extent.first_char)
+        until = min(measured.first_char + measured.chars, extent.first_char + extent.chars)
+        return (yield from reading.read(handle, fd, Part("char", begin, until - begin), limit)).text
     if unit == "pages":
         size = text_ref.descriptor.page_size
         first, last = (first - 1) * size + 1, min(last * size, extent.chars)
+    elif unit == "window":
+        last = min(last, first + limit - 1)
     part = Part("char", extent.first_char + first - 1, last - first + 1)
     return (yield from reading.read(handle, fd, part, limit)).text
 

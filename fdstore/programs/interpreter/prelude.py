@@ -198,8 +198,11 @@ def _fdstore_prelude(
         return text.total_chars
 
     def window(text, begin, end):
-        end = min(end, size(text))
-        return host_read(text.ref, "chars", begin + 1, end) if begin < end else ""
+        parts, end = [], min(end, size(text))
+        while begin < end:
+            parts.append(host_read(text.ref, "window", begin + 1, end))
+            begin += len_(parts[-1])
+        return "".join(parts)
 
     def within(text, start, end):
         places = []
@@ -236,7 +239,7 @@ def _fdstore_prelude(
 
     def whole_of(value):
         if isinstance(value, Text):
-            return all_of(value, "or use text.search(pattern)")
+            return all_of(value, "text.find(x) >= 0 does so, and text.search(pattern)")
         return value
 
     def cut(value, start, end, step):
@@ -244,7 +247,7 @@ def _fdstore_prelude(
             return value[start:end:step]
         if step is None or step == 1:
             begin, until = within(value, start, end)
-            return window(value, begin, until)
+            return host_read(value.ref, "chars", begin + 1, until) if begin < until else ""
         return all_of(value)[start:end:step]
 
     def length_of(value):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from fdstore.errors import InvalidArgument, PageOutOfRange, TooLarge, quoted
 from fdstore.model.records import Descriptor, Mode, Slice
 from fdstore.store.content_info import ContentInfo
+from fdstore.store.contents.extents import measure
 from fdstore.store.contents.locating import (
     AHEAD_IN_MEMORY,
     PageSpan,
@@ -59,7 +60,8 @@ def read_range(handle: ProcessHandle, fd: str, part: AnyPart, limit: int | None 
     if limit is not None:
         least = span.tail.chars - (yield from group_with(info, span.head.page)).after(span.head.page).chars
         if least > limit:
-            raise too_large(fd, least, limit)
+            _, extent = yield from measure(handle, fd, part)
+            raise too_large(fd, extent.chars, limit)
     pages = yield from collect(info, span.pages)
     found = _cut(info.descriptor, span, pages)
     if limit is not None and len(found.text) > limit:

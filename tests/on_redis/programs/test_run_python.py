@@ -106,9 +106,67 @@ def test_what_needs_all_of_a_text_says_how_to_take_one_that_is_too_long(proc: Pr
         assert "ValueError: too_large: " in shown
         assert "more than the limit of 300000" in shown
         assert "take it in parts: " in shown
+    shown = failure(tools, "'x' in fd(1)")
+    assert "; take it in parts: text.find(x) >= 0 does so, and text.search(pattern)\n" in shown
     assert run(tools, "len(fd(1)), fd(1).count('99'), fd(1).find('line 49999'), fd(1)[-11:]") == repr(
         (538_894, *counted(), "line 50000\n")
     )
+
+
+@pytest.mark.parametrize("max_text", [3, 1_000, "50KB"])
+def test_a_text_is_counted_and_searched_in_parts_of_any_size(proc: Process, max_text: int | str) -> None:
+    text = "".join(f"line {number}\n" for number in range(1, 101 if max_text == 3 else 50_001))
+    proc.create(text)
+    tools = tools_of(proc)
+    limit_to(tools, max_text=max_text)
+
+    shown = run(
+        tools,
+        "t = fd(1)\n"
+        "t.count('9'), t.count('99'), t.find('line 99'), t.find('9', -9), t.startswith('line 1'), "
+        f"t.endswith('0\\n'), t.find({text[-1_200:]!r}), t.startswith({text[:1_200]!r})",
+    )
+
+    found = text.count("9"), text.count("99"), text.find("line 99"), text.find("9", -9), True, True
+    assert shown == repr((*found, text.find(text[-1_200:]), True))
+
+
+def test_what_is_too_large_says_its_own_size_and_how_a_program_reads_it(proc: Process) -> None:
+    proc.create("a" * 700_005 + "\n" + "b\n" * 10_000)
+    tools = tools_of(proc)
+    limit_to(tools, max_text=300_000)
+
+    for code, what, size in (
+        ("fd(1).text()", "fd:1", 720_006),
+        ("fd(1).line(1)", "this part of fd:1", 700_006),
+        ("fd(1).lines(1, 3)", "this part of fd:1", 700_010),
+        ("fd(1).chars(3, 400_001)", "this part of fd:1", 399_999),
+        ("fd(1).lines(1, 10_001)", "this part of fd:1", 720_006),
+        ("fd('fd:1#C3-700008').text()", "fd:1#C3-700008", 700_006),
+        ("fd('fd:1#C3-700008').line(1)", "this part of fd:1#C3-700008", 700_004),
+        ("fd(1)[:-1]", "this part of fd:1", 720_005),
+    ):
+        shown = failure(tools, code)
+        assert (
+            f"ValueError: too_large: {what} has {size} characters, more than the limit of 300000; " in shown
+        )
+        assert "extract" not in shown
+        assert "read it in parts: split(chars=50000), chars(first, last), or search(pattern)" in shown
+
+
+def test_a_line_of_a_part_is_as_long_as_what_the_part_has_of_it(proc: Process) -> None:
+    proc.create("a" * 700_000 + "\nb\n")
+    tools = tools_of(proc)
+    limit_to(tools, max_text=300_000)
+
+    shown = run(
+        tools,
+        "parts = fd(1).split(chars=250_000)\n"
+        "few = fd('fd:1#C7-9')\n"
+        "[p.line(1) == p.chars(1, len(p)) for p in parts[:2]], parts[-1].line(1)[-2:], few.line(1)",
+    )
+
+    assert shown == "([True, True], 'a\\n', 'aaa')"
 
 
 def counted() -> tuple[int, int]:

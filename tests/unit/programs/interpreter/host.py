@@ -89,7 +89,7 @@ class Host:
         text = self._text(ref)
         if first is None or last is None:
             return text
-        if unit == "chars":
+        if unit in ("chars", "window"):
             return text[first - 1 : last]
         size = 100 if unit == "pages" else 0
         units = [text[at : at + size] for at in range(0, len(text), size)] if size else text.splitlines(True)
