@@ -317,7 +317,7 @@ _TEXT_ATTRIBUTES = (
     "count, find, startswith, endswith, splitlines, split(sep)"
 )
 _RECORDS = {
-    "Hit": "A Hit has line, text, chars and groups.",
+    "Hit": "A Hit has line, text, chars, groups, and the lists before and after of search(..., context=n).",
     "Spawned": "The result of spawn has answer, fd, state and exit_code.",
     "Piped": "The result of pipe has fd and exit_code; fd.text() is the output.",
 }

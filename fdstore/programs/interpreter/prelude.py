@@ -80,6 +80,8 @@ def _fdstore_prelude(
             self.text = facts["text"]
             self.chars = facts["chars"]
             self.groups = facts["groups"]
+            self.before = facts["before"]
+            self.after = facts["after"]
 
         def __repr__(self):
             text = self.text

@@ -74,6 +74,12 @@ def test_a_text_is_read_by_pages_lines_and_characters(proc: Process) -> None:
     ]
 
 
+def test_a_hit_has_the_lines_before_and_after_it(proc: Process) -> None:
+    proc.create("one\ntwo\nTHREE\nfour\n")
+    code = "[hit] = fd(1).search('THREE', context=2)\nhit.before, hit.after"
+    assert run(tools_of(proc), code) == "(['one', 'two'], ['four'])"
+
+
 def test_parts_are_texts_of_their_own_and_stay_in_the_session(proc: Process) -> None:
     proc.create("".join(f"line {number}\n" for number in range(1, 50_001)))
     tools = tools_of(proc)

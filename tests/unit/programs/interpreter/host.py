@@ -96,9 +96,19 @@ class Host:
         return "".join(units[first - 1 : last])
 
     def on_search(self, ref: str, pattern: str, most: int, ignore_case: bool, context: int) -> Answer:
-        lines = enumerate(self._text(ref).splitlines(), 1)
-        found = [(number, line) for number, line in lines if pattern in line][:most]
-        return [{"line": n, "text": line, "chars": f"C{n}", "groups": [pattern]} for n, line in found]
+        lines = self._text(ref).splitlines()
+        found = [(number, line) for number, line in enumerate(lines, 1) if pattern in line][:most]
+        return [
+            {
+                "line": n,
+                "text": line,
+                "chars": f"C{n}",
+                "groups": [pattern],
+                "before": lines[max(0, n - 1 - context) : n - 1],
+                "after": lines[n : n + context],
+            }
+            for n, line in found
+        ]
 
     def on_split(self, ref: str, unit: str, size: int) -> Answer:
         text = self._text(ref)

@@ -88,6 +88,17 @@ def test_hits_have_lines_texts_and_groups():
     )
 
 
+def test_hits_have_the_lines_around_them():
+    code = (
+        "hits = fd(1).search('ERROR', context=1)\n"
+        "[(h.before, h.after) for h in hits], hits[0], fd(1).search('two')[0].before"
+    )
+
+    assert value(code, LOG) == (
+        "([([], ['two']), (['two'], [])], Hit(line=1, text='one ERROR a', groups=['ERROR']), [])"
+    )
+
+
 def test_parts_of_a_text_are_texts():
     assert value("''.join(part.text() for part in fd(1).split(chars=7)) == fd(1).text()", LOG) == "True"
 
