@@ -105,6 +105,8 @@ class CodeTokens:
     texts, starts  of each token: its characters, and the position of the first
     inside         the index of the innermost bracket that is open around it, -1 for none
     closed_by      by the index of an opening bracket that of its closing one
+    fields         by the index of the `{` of a field of an f-string that of the first token behind its value
+                   and conversion: of what its format has, or its `}`
     breaks         the indices of the line ends, and of the `;` between statements
     """
 
@@ -114,6 +116,7 @@ class CodeTokens:
         self.starts: list[int] = []
         self.inside: list[int] = []
         self.closed_by: dict[int, int] = {}
+        self.fields: dict[int, int] = {}
         self.breaks: list[int] = []
 
     def end(self, index: int) -> int:
@@ -247,6 +250,7 @@ class _Reader:
             elif around == of_field and text in _FORMAT_BEGINS:
                 assert field is not None
                 field.in_format = True
+                found.fields[field.index] = index
                 return start + 1
             add_text(text)
             add_start(start)
@@ -255,6 +259,7 @@ class _Reader:
                 if kind == _CLOSING:
                     if string is not None and of_field is not None and index == closed_by.get(of_field):
                         string.fields.pop()
+                        found.fields[of_field] = index
                         return start + 1
                 elif kind == _OTHER or len(stack) > MAX_NESTED:
                     return -1

@@ -9,6 +9,7 @@
     for line in log                                   for line in _fdstore_lines((log))
     x in log                                          x in _fdstore_whole((log))
     log[a:b]                                          _fdstore_cut(log, a, b, None)
+    f"{x in log=}"                                    f"{'x in log='}{x in _fdstore_whole((log))!r}"
     the last expression                               _fdstore_shown((...), 1000000), which is its repr
 
 Special methods of a class, as `in` and slices call them, cannot wait for the host, so a `Text` needs the
@@ -20,6 +21,7 @@ of which the interpreter says what is wrong.
 from __future__ import annotations
 
 import keyword
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -48,8 +50,9 @@ def rewrite(code: str, max_value: int) -> tuple[str, bool]:
         return code, False
     last = _last_expression(tokens)
     shown = _around(tokens, *last, f"{HOST}shown((", f"), {max_value})") if last else ()
-    edits = [*shown, *_in_expressions(tokens), *_in_statements(tokens), *_over_texts(tokens)]
-    return _apply(code, edits), last is not None
+    edits = [*_in_expressions(tokens), *_in_statements(tokens), *_over_texts(tokens)]
+    edits += _as_written(tokens, sorted(start for start, *_ in edits))
+    return _apply(code, [*shown, *edits]), last is not None
 
 
 def _in_expressions(tokens: CodeTokens) -> Iterator[Edit]:
@@ -170,7 +173,7 @@ _ENDS_OPERAND = _ENDS_LOOP | {
 def _end_of_operand(tokens: CodeTokens, index: int, breaks: set[int], *, is_loop: bool) -> int:
     """Return the index after the last token of what stands behind the `in` at `index`."""
     around = tokens.inside[index]
-    stop = len(tokens.texts) if around == -1 else tokens.closed_by[around]
+    stop = len(tokens.texts) if around == -1 else tokens.fields.get(around, tokens.closed_by[around])
     ends = _ENDS_LOOP if is_loop else _ENDS_OPERAND
     index += 1
     while index < stop and index not in breaks and tokens.texts[index] not in ends:
@@ -228,13 +231,41 @@ def _cut(tokens: CodeTokens, opening: int, begin: int | None) -> Iterator[Edit]:
         if texts[index] == ":":
             colons.append(index)
         index = tokens.closed_by.get(index, index) + 1
-    if begin is None or not 1 <= len(colons) <= 2 or tokens.text(closing + 1) == "=":
+    is_assigned = tokens.text(closing + 1) == "=" and tokens.inside[opening] not in tokens.fields
+    if begin is None or not 1 <= len(colons) <= 2 or is_assigned:
         return
     first = tokens.starts[begin]
     yield first, first, f"{HOST}cut(", -tokens.end(closing)
     for at, following in pairwise([opening, *colons, closing]):
         yield tokens.starts[at], tokens.end(at), ", None" if following == at + 1 else ", ", 0
     yield tokens.starts[closing], tokens.end(closing), ", None)" if len(colons) == 1 else ")", 0
+
+
+def _as_written(tokens: CodeTokens, edited: list[int]) -> Iterator[Edit]:
+    """Show the code of a field such as `{x in log=}` as it was written, if it is edited: `edited` are the
+    positions of all edits."""
+    code = tokens.code
+    for field, end in tokens.fields.items():
+        begin, index = tokens.end(field), field + 1
+        while index < end and tokens.texts[index] != "=":
+            index = tokens.closed_by.get(index, index) + 1
+        if index >= end:
+            continue
+        equals = tokens.starts[index]
+        if bisect_left(edited, begin) < bisect_right(edited, equals):
+            after = _blanks(code, tokens.end(index))
+            yield begin - 1, begin - 1, f"{{{code[begin:after]!r}}}", 0
+            yield equals, after, "" if code[after] in ":!" else "!r", 0
+
+
+def _blanks(code: str, at: int) -> int:
+    """Return the position behind blanks and line ends."""
+    while code[at : at + 1] in _BLANKS:
+        at += 1
+    return at
+
+
+_BLANKS = frozenset(" \t\f\r\n")
 
 
 def _last_expression(tokens: CodeTokens) -> tuple[int, int] | None:

@@ -239,6 +239,30 @@ def test_a_long_value_is_cut():
     assert ended.value.endswith("x... (3000002 characters in all)")
 
 
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("f'{1 in x=} {len(x[:1])=}'", "1 in x=True len(x[:1])=1"),
+        ("f'{\"one\" in log:>{8}}'", "       1"),
+        ("f'{\"one\" in log=!r:>{8}}|{log[:3]=:>5}'", '"one" in log=    True|log[:3]=  one'),
+        ("rf'{\"\\n\" in log = }'", '"\\n" in log = True'),
+        ("f'''{[line for line\n in log][1]=}'''", "[line for line\n in log][1]='two\\n'"),
+        ("f\"{f'{'é' in log=}' in log=}\"", "f'{'é' in log=}' in log=False"),
+        ("f'{1:{8 in x}}{2 in x=:{3 in x=}}'", None),
+    ],
+)
+def test_what_an_f_string_shows_of_its_code_is_as_it_was_written(
+    shared: Session, code: str, shown: str | None
+):
+    ended = Host(LOG).run(shared, f"x = [1, 2]\nlog = fd(1)\n{code}")
+
+    if shown is None:
+        assert isinstance(ended, Failed)
+        assert "_fdstore" not in ended.text
+    else:
+        assert ended == Finished(repr(shown))
+
+
 TEXTS = ["", "\n", "one\ntwo\n", LOG, "a\r\nb\x0bc\u2028d", "aaaa", "\u00e9\U0001f600" * 9]
 
 
