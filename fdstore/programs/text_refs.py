@@ -164,7 +164,8 @@ def _inside(text: str, chars: str, extent: Extent) -> str:
 
 def _whole_number(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidArgument(name, f"{quoted(value)} is not a number from 1 on")
+        shown = str(value) if isinstance(value, int | float) else quoted(value)
+        raise InvalidArgument(name, f"{shown} is not a number from 1 on")
     return value
 
 

@@ -298,6 +298,7 @@ _NAMES = {
     r"(search_fd|grep)$": "Use fd('fd:1').search(pattern).",
     r"list_fds$": "Use fds().",
     r"(put_fd|create_fd|write_fd)$": "Use create(text).",
+    r"(exit|quit)$": "Write exit(), which ends the program.",
     r"(input|help|breakpoint)$": "Programs run without a user.",
     r"(globals|vars|dir)$": "Use locals() at the top level, or the attributes by name.",
     r"callable$": "Call it in try and except TypeError.",
@@ -330,7 +331,9 @@ _MESSAGES = {
         "Only ask, spawn, pipe and the program's functions are awaited, not fd, create and a Text's methods."
     ),
     "TypeError: .*type Text is not JSON": "A Text is not a str: text() of it is one, and ref names it.",
-    r"TypeError: .*\bText\b": "A Text is not a str: text() of it is one.",
+    r"TypeError: (a Text is |.*(['\"]Text['\"]|(not|from|type) Text\b(?!;)|Text found))": (
+        "A Text is not a str: text() of it is one."
+    ),
     r"TypeError: callable replacement is not yet supported in re\.sub": (
         "Loop over re.finditer and join the parts between the matches' start() and end()."
     ),
@@ -346,7 +349,8 @@ def _unknown_name(name: str, failed: FailedCode) -> list[str]:
         return hint
     known = {*prelude.NAMES, *(function.partition(".")[0] for function in failed.functions)}
     own = list(dict.fromkeys(_names_in(failed.code)))[:MAX_OWN_NAMES]
-    if close := similar_names(name, dict.fromkeys([*own, *known, *dir(builtins)])):
+    others = dict.fromkeys(each for each in [*own, *known, *dir(builtins)] if each != name)
+    if close := similar_names(name, others):
         return [f"Similar names: {', '.join(close)}."]
     return [f"There are: {', '.join(sorted(known))}."]
 

@@ -53,6 +53,11 @@ def _fdstore_prelude(
             raise TypeError(what + " is an int, not " + kind(value))
         return value
 
+    def position(what, value):
+        if whole(what, value) < 1:
+            raise ValueError(what + " is from 1 on, not " + str(value))
+        return value
+
     def words(what, value):
         if not isinstance(value, str):
             hint = ""
@@ -103,24 +108,24 @@ def _fdstore_prelude(
             self.state = facts["state"]
 
         def page(self, number):
-            whole("page(number): the number", number)
+            position("page(number): the number", number)
             return host_read(self.ref, "pages", number, number)
 
         def line(self, number):
-            whole("line(number): the number", number)
+            position("line(number): the number", number)
             return host_read(self.ref, "lines", number, number)
 
         def lines(self, first, last=None):
-            whole("lines(first, last): first", first)
+            position("lines(first, last): first", first)
             if last is None:
                 last = first
-            return host_read(self.ref, "lines", first, whole("lines(first, last): last", last))
+            return host_read(self.ref, "lines", first, position("lines(first, last): last", last))
 
         def chars(self, first, last=None):
-            whole("chars(first, last): first", first)
+            position("chars(first, last): first", first)
             if last is None:
                 last = first
-            return host_read(self.ref, "chars", first, whole("chars(first, last): last", last))
+            return host_read(self.ref, "chars", first, position("chars(first, last): last", last))
 
         def text(self):
             return host_read(self.ref, "all", None, None)
@@ -174,7 +179,7 @@ def _fdstore_prelude(
             if positional or len_(sizes) != 1:
                 raise TypeError("Text.split takes one of chars=, lines= or pages=, the size of a part")
             unit, size = sizes[0]
-            whole("split(" + unit + "=): the size", size)
+            position("split(" + unit + "=): the size", size)
             return [Text(facts) for facts in host_split(self.ref, unit, size)]
 
         def __repr__(self):

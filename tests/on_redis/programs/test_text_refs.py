@@ -98,6 +98,22 @@ def test_wrong_positions_are_refused(
         read(store, proc, "fd:1#C3-8", unit, first, last)
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0"), (-5, "-5"), (True, "True"), (1.5, "1.5"), ("1", "'1'")]
+)
+def test_a_wrong_number_is_shown_as_it_is(store: Store, value: Any, shown: str) -> None:
+    proc = store.process()
+    proc.create("a\nb\n")
+    text_ref = store.run(text_refs.look_up(proc.handle, 1))
+
+    for use in (
+        lambda: read(store, proc, 1, "lines", value, 2),
+        lambda: store.run(text_refs.split(proc.handle, text_ref, "chars", value)),
+    ):
+        with pytest.raises(InvalidArgument, match=f": {shown} is not a number from 1 on"):
+            use()
+
+
 def test_more_than_the_limit_is_too_large(store: Store) -> None:
     proc = store.process()
     proc.create("x" * 5000)

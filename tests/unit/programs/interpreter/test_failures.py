@@ -156,6 +156,33 @@ def test_a_failure_says_what_to_do(shared: Session, code: str, says: list[str]):
 
 
 @pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("quit", "name 'quit' is not defined\nWrite exit(), which ends the program."),
+        ("exit", "name 'exit' is not defined\nWrite exit(), which ends the program."),
+        ("if 0: totals = 1\nif 0: total = 1\ntotal", "is not defined\nSimilar names: totals."),
+        ("await read_log(x={1, 2})", "list, dict and Text, not set"),
+        ("await ask('q', 3)", "a text is a Text or a str, not int"),
+        ("await spawn('p', 'q', 3)", "takes a Text or a reference like 'fd:1', not int"),
+        ("Text(3)", "create(text) makes one"),
+        ("create(fd(1))", "the text is a str, not Text; pass its text(), or the Text where texts are taken"),
+        ("fd(1).split(3)", "lines= or pages=, the size of a part"),
+        ("'' + fd(1)", '(not "Text") to str\nA Text is not a str: text() of it is one.'),
+        ("int(fd(1))", "not 'Text'\nA Text is not a str: text() of it is one."),
+        ("ord(fd(1))", "Text found\nA Text is not a str: text() of it is one."),
+        ("import math\nmath.sqrt(fd(1))", "not Text\nA Text is not a str: text() of it is one."),
+        ("fd(1).line(0)", "ValueError: line(number): the number is from 1 on, not 0"),
+        ("fd(1).page(-1)", "ValueError: page(number): the number is from 1 on, not -1"),
+        ("fd(1).lines(0, 3)", "ValueError: lines(first, last): first is from 1 on, not 0"),
+        ("fd(1).chars(1, -3)", "ValueError: chars(first, last): last is from 1 on, not -3"),
+        ("fd(1).split(chars=-5)", "ValueError: split(chars=): the size is from 1 on, not -5"),
+    ],
+)
+def test_what_a_failure_says_is_so(shared: Session, code: str, end: str):
+    assert failing(shared, code, "text").text.endswith(end)
+
+
+@pytest.mark.parametrize(
     "code", ["exit()", "exit(0)", "import sys\nsys.exit()", "raise SystemExit", "quit(None)"]
 )
 def test_a_program_may_end_itself(shared: Session, code: str):
