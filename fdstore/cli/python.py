@@ -33,7 +33,7 @@ HISTORY_LINES = 1000
 
 HELP = """\
 fd("fd:1") is a text, fds() lists all; print(text.total_lines), text.search("ERROR"), text.lines(1, 20).
-A block ends with an empty line. Ctrl-C ends what runs, Ctrl-D leaves."""
+A block ends with an empty line. Ctrl-C ends what runs, Ctrl-D or exit() leaves."""
 
 
 @verb
@@ -212,6 +212,10 @@ def _run_once(session: CliSession, store: Store, process: str, console: Console,
         output.document(ran)
     else:
         _show(ran)
+    _leave_on_error(ran)
+
+
+def _leave_on_error(ran: Ran) -> None:
     if ran.error is not None:
         output.finish()
         sys.exit(1)
@@ -231,7 +235,7 @@ def _show(ran: Ran) -> None:
 
 
 def _prompt(store: Store, process: str, console: Console) -> None:
-    """Read and run code until Ctrl-D."""
+    """Read and run code until Ctrl-D, or until the code ends itself, as by `exit()`."""
     output.note(HELP.splitlines()[0])
     output.note(HELP.splitlines()[1])
     with _history():
@@ -243,8 +247,13 @@ def _prompt(store: Store, process: str, console: Console) -> None:
                 if not is_complete(code):
                     continue
                 lines = []
-                if code.strip():
-                    _show(_run(store, process, console, code))
+                if not code.strip():
+                    continue
+                ran = _run(store, process, console, code)
+                _show(ran)
+                if ran.exited:
+                    _leave_on_error(ran)
+                    return
             except EOFError:
                 output.line()
                 return
@@ -264,13 +273,15 @@ def is_complete(code: str) -> bool:
     (True, False, False)
     >>> is_complete("for x in y:\n    await x\n"), is_complete("x = )"), is_complete("print(")
     (True, True, False)
+    >>> is_complete("-" * 3000 + "1"), is_complete("-" * 9999 + "1")
+    (True, True)
     """
     compiler = codeop.CommandCompiler()
     compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         return compiler(code, "<input>", "single") is not None
-    except (SyntaxError, ValueError, OverflowError):
-        return True
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return True  # the last two are of code that is nested too deeply
 
 
 @contextmanager

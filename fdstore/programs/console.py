@@ -32,7 +32,8 @@ LOOK_EVERY_S = 0.5
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one run of code: its output, the value of its last expression, the traceback of its
-    error, its number of calls and its seconds of processor time. A `note` is about the session."""
+    error, its number of calls and its seconds of processor time. A `note` is about the session. `exited`: the
+    code has ended itself, as by `exit()`."""
 
     printed: str = ""
     value: str | None = None
@@ -40,6 +41,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     calls: int = 0
     seconds: float = 0.0
+    exited: bool = False
 
 
 class Console:
@@ -123,6 +125,7 @@ class Console:
             note=opened.note,
             calls=calls,
             seconds=seconds,
+            exited=session.exited,
         )
 
     def _settle(self, host: Host, event: Waiting) -> Operation[dict[int, Answer]]:

@@ -258,3 +258,29 @@ def test_a_prompt_takes_several_lines_and_survives_ctrl_c(command, proc):
 
     assert command("python", "triage", "-c", "kept").out == "3\n"
     assert "kept = 3" in (command.data_dir / "python_history").read_text()
+
+
+def test_a_prompt_survives_code_that_is_nested_too_deeply_and_ends_by_exit(command, proc):
+    command.environment["TERM"] = "dumb"
+    with command.at_terminal("python", "triage") as (process, terminal):
+        terminal.until(">>> ")
+        terminal.type("-" * 3000 + "1\n")
+        terminal.until("SyntaxError: Source is too deeply nested")
+        terminal.until(">>> ")
+        terminal.type("x = 3; exit()\n")
+        assert process.wait(PATIENCE_S) == 0
+        terminal.close()
+
+    assert command("python", "triage", "-c", "x").out == "3\n"
+
+
+@pytest.mark.parametrize(("line", "code"), [("quit()", 0), ("exit('no data')", 1)])
+def test_a_prompt_ends_as_the_code_says(command, proc, line: str, code: int):
+    command.environment["TERM"] = "dumb"
+    with command.at_terminal("python", "triage") as (process, terminal):
+        terminal.until(">>> ")
+        terminal.type(f"{line}\n")
+        if code:
+            terminal.until("SystemExit: no data")
+        assert process.wait(PATIENCE_S) == code
+        terminal.close()

@@ -86,6 +86,11 @@ def limit_of(error: Exception) -> Limit | None:
     return None
 
 
+def is_exit(error: Exception) -> bool:
+    """Return whether the program has ended itself, with a status or without, as by `exit(1)`."""
+    return hasattr(error, "display") and str(error).partition(": ")[0] == "SystemExit"
+
+
 def is_crash(error: Exception) -> bool:
     """Return whether the interpreter process has ended, or the exchange with it is broken."""
     import pydantic_monty

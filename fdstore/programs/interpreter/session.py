@@ -60,6 +60,8 @@ class Session:
     snapshot   a dump in a `Waiting`, which `restored` returns; functions are those of its session
     seed       of random numbers, if the session has drawn none yet; a snapshot has its own
 
+    `exited` says whether the call has ended itself, as by `exit()`.
+
     Raises `UnreadableState`, `DamagedState`, `MissingExtra`, and ValueError for names in `functions` that
     cannot be such.
     """
@@ -336,7 +338,7 @@ class Session:
     def _begin_call(self, code: str) -> None:
         self._code, self._is_rewritten, self._has_repr = code, False, False
         self._number = self._lookups = 0
-        self._calling = False
+        self._calling = self.exited = False
         self._pending, self._ready, self._blocked = {}, {}, None
         self._printed = Printed(self.limits.max_output)
         self._count_time_from(0.0)
@@ -498,6 +500,7 @@ class Session:
         if limit is not None or failures.is_crash(error) or self._process.ended:
             return self._stopped(limit or "", error)
         failed = failures.FailedCode(self._code, self._feeds - 1, self._own_feeds, self._functions)
+        self.exited = failures.is_exit(error)
         ended, text = failures.describe(error, failed)
         return Finished(None) if ended else Failed(text, keeps_session=True)
 
