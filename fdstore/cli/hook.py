@@ -113,14 +113,20 @@ def _answer(session: CliSession, host: str) -> None:
                 pass
             raise InvalidArgument("event", f"it is longer than {MAX_EVENT_BYTES >> 20} MB")
         answer = _answer_to(session, host, data)
+        if answer is not None:
+            output.document(answer)
     except FDStoreError as error:
-        output.say(f"fdstore: {error.type}: {joined(str(error), UNCHANGED)}")
-        return
+        _say(f"{error.type}: {joined(str(error), UNCHANGED)}")
     except Exception as error:  # noqa: BLE001  not even a defect may harm the host
-        output.say(f"fdstore: {joined(describe_error(error), UNCHANGED)}")
-        return
-    if answer is not None:
-        output.document(answer)
+        _say(joined(describe_error(error), UNCHANGED))
+
+
+def _say(text: str) -> None:
+    output.drop_unwritable()
+    try:
+        output.say_of_us(text)
+    except OSError:  # it may be as full as standard output
+        output.abandon(sys.stderr)
 
 
 def _answer_to(session: CliSession, host: str, data: bytes) -> dict[str, Any] | None:
@@ -136,6 +142,7 @@ def _answer_to(session: CliSession, host: str, data: bytes) -> dict[str, Any] | 
     found = HOSTS[host](event, project.config.direct_chars)
     if found is None:
         return None
+    output.check_open()  # nothing is stored that the model would not hear of
     # these take most of the time, so they are imported for long outputs only
     from fdstore.client import connect
     from fdstore.hosts.hooks.outage import leave_alone_if_away

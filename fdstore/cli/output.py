@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -337,7 +337,7 @@ def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
 
 def report(error: FDStoreError, *, as_json: bool) -> None:
     """Print an error to stderr, with its notes."""
-    _drop_unwritable()
+    drop_unwritable()
     if as_json:
         import msgspec
 
@@ -361,11 +361,12 @@ def finish() -> None:
         _write(b"")
 
 
-def abandon() -> None:
-    """Redirect standard output to /dev/null, for the flush at the interpreter's exit too."""
-    if sys.stdout is not None:
+def abandon(stream: TextIO | None = None) -> None:
+    """Redirect standard output, or another stream, to /dev/null, also for the flush at the end."""
+    stream = stream or sys.stdout
+    if stream is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
@@ -386,7 +387,7 @@ def _write(data: bytes) -> None:
         raise OutputFailed("standard output", problem) from error
 
 
-def _drop_unwritable() -> None:
+def drop_unwritable() -> None:
     """Flush earlier output before an error message, or drop it if that fails."""
     try:
         finish()

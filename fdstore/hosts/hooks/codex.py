@@ -30,6 +30,10 @@ CUT = "Warning: truncated output ("
 """The beginning of an output that Codex has cut."""
 
 
+STRUCTURED = ("structuredContent", "structured_content")
+"""The fields of an output that may have a structured result, in the order of their precedence."""
+
+
 def output_of(event: Event, limit: int) -> ToolOutput | None:
     """Return the output in a PostToolUse event, if it is longer than `limit` characters and may be
     replaced."""
@@ -62,7 +66,8 @@ def _value_of(response: object, limit: int) -> str | list[Any] | None:
     if isinstance(response, str):
         return response
     if isinstance(response, dict):
-        structured = response.get("structuredContent", response.get("structured_content"))
+        first, second = STRUCTURED
+        structured = response.get(first, response.get(second))
         content = response.get("content")
         value = _value_of(content, limit)
         if structured is None or (content and value is None):

@@ -47,17 +47,31 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     session: str = ""
 
 
-def decoded(data: bytes) -> Any:
-    r"""Return the value of JSON text. A host that is written in JavaScript cuts texts in the middle of
-    characters; these halves are shown as `\udXXX`. Raises `msgspec.DecodeError`, `RecursionError`.
+def decoded(data: bytes, type: Any = Any) -> Any:
+    r"""Return the value of JSON text, of this type. A host that is written in JavaScript cuts texts in the
+    middle of characters; these halves are shown as `\udXXX`. A number beyond all floats is an infinity.
+    Raises `msgspec.DecodeError`, `RecursionError`.
 
-    >>> decoded(rb'["cut \ud83d"]')
-    ['cut \\ud83d']
+    >>> decoded(rb'["cut \ud83d"]'), decoded(b"[1e400]")
+    (['cut \\ud83d'], [inf])
     """
     try:
-        return msgspec.json.decode(data)
+        return msgspec.json.decode(data, type=type)
     except msgspec.DecodeError:
-        return msgspec.json.decode(show_lone_surrogates(data))
+        data = show_lone_surrogates(data)
+    try:
+        return msgspec.json.decode(data, type=type)
+    except msgspec.ValidationError as error:
+        if type is not Any:
+            raise
+        try:
+            return json.loads(data.decode("utf-8"), parse_constant=_refuse)
+        except ValueError:
+            raise error from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def text_field(event: Event, name: str) -> str:
@@ -176,6 +190,8 @@ def readable(text: str) -> str:
         return text
     try:
         value = msgspec.json.decode(text)
+    except msgspec.ValidationError:  # a number beyond all floats
+        value = None
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return text
     if isinstance(value, str):

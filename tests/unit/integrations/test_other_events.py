@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from fdstore.errors import InvalidArgument
 from fdstore.hosts.hooks import claude, codex, gemini
+from fdstore.hosts.hooks.hosts import HOSTS, read_event
 from tests.hook_events import after_tool
 
 LONG = "x" * 8001
@@ -48,6 +50,40 @@ def test_codex_gets_the_text_that_its_model_would_see_replaced(response: Any, st
     assert output.value == stored
     assert output.source == "mcp__github__list: is:open"
     assert output.answer("STUB") == {"decision": "block", "reason": "STUB"}
+
+
+@pytest.mark.parametrize("name", ["structuredContent", "structured_content"])
+@pytest.mark.parametrize("before", ["", "\\ud83d", "\\ud83d\\ude00"])
+def test_a_structured_result_in_codex_keeps_its_numbers_as_they_are_written(name: str, before: str) -> None:
+    numbers = (
+        '{"b": 1e5, "d": 0.10, "f": 1.00000000000000000001, "g": 123456789012345678901234567890, "h": -1e400}'
+    )
+    event = codex_event({"content": [], name: "HERE"}, "mcp__x__y")
+    data = json.dumps(event).replace('"HERE"', f'[{numbers}, "{before}{LONG}"]').encode()
+
+    output = codex.output_of(read_event(data), LIMIT)
+
+    assert output is not None
+    stored = str(output.value)
+    assert [line.strip().rstrip(",") for line in stored.splitlines()[2:7]] == numbers.strip("{}").split(", ")
+    assert stored.startswith("[\n  {\n    ")
+    assert output.call_id
+
+
+@pytest.mark.parametrize("read", ["codex", "claude", "gemini"])
+def test_an_event_with_a_number_beyond_all_floats_is_read(read: str) -> None:
+    event = json.dumps(codex_event([text(LONG)])).replace('"is:open"', "1e400").encode()
+
+    assert b"1e400" in event
+    assert (HOSTS[read](read_event(event), LIMIT) is None) == (read == "gemini")
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"[1e400, NaN]", b'{"a": 1e400, "b": Infinity}', b'{"a": 1e400', b'{"a": 1e400}x']
+)
+def test_what_is_not_json_beside_such_a_number_is_refused(wrong: bytes) -> None:
+    with pytest.raises(InvalidArgument, match="it is not JSON"):
+        read_event(wrong)
 
 
 @pytest.mark.parametrize(
