@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -322,15 +323,19 @@ def test_a_broken_stream_stays_broken_for_its_follower(proc: Process) -> None:
             next(following)
 
 
-def test_a_follower_goes_on_after_it_was_interrupted(proc: Process, execute: Any) -> None:
+def test_a_follower_goes_on_after_it_was_interrupted(proc: Process) -> None:
     """Ctrl-C while it waits, as in a notebook."""
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt() -> None:
+        try:
+            wait_until(lambda: sys._current_frames()[main].f_code.co_name == "receive", what="a wait")
+        finally:
+            signal.pthread_kill(main, signal.SIGINT)
+
     with proc.open_stream() as out:
         following = proc.follow(out.fd)
-
-        def interrupt() -> None:
-            wait_until(lambda: b"flags=b" in execute("CLIENT", "LIST"), what="a follower that waits")
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
