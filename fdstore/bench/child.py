@@ -97,7 +97,7 @@ def _wait_for_start(seconds: str) -> _Pace:
 
 def read_pages(client: str, url: str, process: str, seconds: str) -> None:
     """Read pages for some seconds, after a line on stdin, with `fdstore`, `fdstore.aio`, `redis-py`, or
-    `link`: the requests of `fdstore`, whose replies nobody uses. Print the number of pages per second, and
+    `link`: the requests of `fdstore`, whose replies are not used. Print the number of pages per second, and
     the seconds of processor time for a page."""
     if client == "fdstore.aio":
         asyncio.run(_await_pages(url, process, seconds))

@@ -142,6 +142,6 @@ class _Unrecorded(Host):
     """Answers the calls of code that is never run again."""
 
     def _save(self) -> Operation[None]:
-        self._unsaved = {}
+        self._answers.drop()
         return
         yield

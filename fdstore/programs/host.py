@@ -1,11 +1,8 @@
 """The functions that code of `run_python` calls, over the store.
 
 The interpreter numbers the calls of one run, and a repeated run makes the same calls under the same numbers.
-So an effect is done under the id of the run and that number, once. An answer that a repeat could find changed
-is recorded, and so is every error: a name that was not there may be there now. They are recorded before the
-next effect; a run that is lost before that may take another path, since it has changed nothing. What is read
-by names may be much more than a program keeps. After `MAX_RECORDED_BYTES` a digest is recorded in its place:
-a repeat reads again, and ends if it finds another text.
+So an effect is done under the id of the run and that number, once, and answers that a repeat could find
+changed are recorded before the next effect (see `recorded_answers`).
 
 A call that waits for another process (`ask`, `spawn`, `pipe`) is answered later: `settle` starts the
 questions and returns the answers when all are there.
@@ -13,7 +10,6 @@ questions and returns the answers when all are there.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +22,9 @@ from fdstore.model import ends
 from fdstore.model.lifecycle import ENDED
 from fdstore.programs import sql_calls, text_refs
 from fdstore.programs.interpreter.events import LATER, Answer, HostCall, Raise, Waiting
-from fdstore.programs.interpreter.values import VALUE_ERRORS, to_result
+from fdstore.programs.interpreter.values import VALUE_ERRORS
 from fdstore.programs.pending_calls import PendingCalls, PersonCall
+from fdstore.programs.recorded_answers import ChangedText, Kept, RecordedAnswers
 from fdstore.programs.refusals import NotForCode
 from fdstore.programs.text_refs import TextRef
 from fdstore.results.context import Context, Passed
@@ -36,9 +33,8 @@ from fdstore.results.tool_outcome import Started
 from fdstore.store.clock import redis_now
 from fdstore.store.contents import contents, descriptors
 from fdstore.store.contents.extents import SplitUnit
-from fdstore.store.processes import asks, process_records, processes, python_state, waiting
+from fdstore.store.processes import asks, process_records, processes, waiting
 from fdstore.store.processes.asks import Ask, AskAnswer, AskPart
-from fdstore.store.record_format import decode_moment, decode_record, decoding
 from fdstore.store.views import worker_check
 from fdstore.text.names import name_id
 from fdstore.wire.operation import Disk, Operation
@@ -51,10 +47,6 @@ MAX_NAMED = 20
 MAX_SLEEP_S = 86_400.0
 """The most seconds by which one sleep moves the clock of the code."""
 
-
-MAX_RECORDED_BYTES = 16 << 20
-"""How much of what is read from texts that may change is recorded in one run, as JSON."""
-
 SPAWN, PIPE = "spawn", "pipe"
 """The tools that do what the functions of these names do."""
 
@@ -65,22 +57,6 @@ class Starters(msgspec.Struct, frozen=True):
 
     spawn: Callable[[str, str, list[str], str], Operation[str]]
     pipe: Callable[[list[str], str | None, str], Operation[str]]
-
-
-class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A recorded answer: a value, an exception, or the digest of the first one."""
-
-    value: Any = None
-    error: Raise | None = None
-    digest: str = ""
-
-
-class ChangedText(Exception):
-    """A repeat reads another text under `ref` than the first run, which read too much to record it."""
-
-    def __init__(self, ref: str) -> None:
-        super().__init__(ref)
-        self.ref = ref
 
 
 class Host:
@@ -100,9 +76,7 @@ class Host:
         self._config = context.python
         self._starters = starters
         self._run_id = run_id
-        self._recorded = dict(recorded)
-        self._unsaved: dict[int, bytes] = {}
-        self._recorded_bytes = sum(map(len, recorded.values()))
+        self._answers = RecordedAnswers(context.handle, run_id, recorded)
         self._text_refs: dict[str, TextRef] = {}
         self.pending = pending
         self._unasked: list[Ask] = []
@@ -129,10 +103,9 @@ class Host:
     def answer(self, call: HostCall) -> Operation[Answer]:
         """Answer a call, or return `LATER`. What is wrong with it is an exception in the code; errors that
         the code could do nothing about are raised here."""
-        if (known := self._recorded.get(call.number)) is not None:
-            kept = self._decoded(call, known)
-            if not kept.digest:
-                return kept.error or kept.value
+        known = self._answers.find(call)
+        if known is not None and not known.digest:
+            return known.error or known.value
         if self._context.progress is not None:
             self._context.progress(call.number + 1, None)
         if (function := self._functions.get(call.name)) is None:
@@ -150,42 +123,12 @@ class Host:
             raised = Raise("TypeError" if isinstance(error, TypeError) else "ValueError", str(error))
         if known is not None:  # the first run read something
             raise ChangedText(str(next(iter(call.args), "")))
-        self._keep(call.number, _Kept(error=raised))
+        self._answers.keep(call.number, Kept(error=raised))
         return raised
-
-    def _decoded(self, call: HostCall, stored: bytes) -> _Kept:
-        """Return the answer that an earlier run recorded. Raises `DamagedRecord` for one that no run has."""
-        what = f"answer {call.number} of the programs of process {self._handle.id}"
-        kept = decode_record(stored, _Kept, what)
-        with decoding(what):
-            if kept.error is None and call.name == "clock":
-                return _Kept(decode_moment(str(kept.value)))
-            to_result(kept.error or kept.value)
-        return kept
 
     def _save(self) -> Operation[None]:
         """Record the answers that a repeat must get again: called before every effect."""
-        if self._unsaved:
-            yield from python_state.record(self._handle, self._run_id, self._unsaved)
-            self._unsaved = {}
-
-    def _keep(self, number: int, kept: _Kept) -> None:
-        """Note an answer that a repeat must get again. `_save` records it."""
-        self._unsaved[number] = msgspec.json.encode(kept)
-
-    def _keep_read(self, number: int, ref: object, answer: Any) -> None:
-        """Note what was read from a text that may change, or its digest; compare it with that of an earlier
-        run. Raises `ChangedText`."""
-        encoded, known = msgspec.json.encode(_Kept(answer)), self._recorded.get(number)
-        if known is None and self._recorded_bytes + len(encoded) <= MAX_RECORDED_BYTES:
-            self._recorded_bytes += len(encoded)
-            self._unsaved[number] = encoded
-            return
-        proof = msgspec.json.encode(_Kept(digest=hashlib.blake2b(encoded, digest_size=16).hexdigest()))
-        if known is None:
-            self._unsaved[number] = proof
-        elif known != proof:
-            raise ChangedText(str(ref))
+        yield from self._answers.save()
 
     def _slot(self, number: int) -> str:
         return f"{self._run_id}/{number}"
@@ -201,21 +144,21 @@ class Host:
 
     def _fd(self, number: int, ref: object) -> Operation[dict[str, Any]]:
         text_ref = yield from text_refs.look_up(self._handle, ref)
-        self._keep(number, _Kept(text_ref.facts))
+        self._answers.keep(number, Kept(text_ref.facts))
         return text_ref.facts
 
     def _fds(self, number: int) -> Operation[list[dict[str, Any]]]:
         found = yield from descriptors.list_fds(self._handle)
         facts = [text_refs.whole(each).facts for each in found]
-        self._keep(number, _Kept(facts))
+        self._answers.keep(number, Kept(facts))
         return facts
 
     def _from(self, number: int, ref: object, find: Callable[[TextRef], Operation[Any]]) -> Operation[Any]:
         """Return what `find` reads from a text."""
         text_ref = yield from self._text_ref(ref)
         answer = yield from find(text_ref)
-        if not text_ref.is_fixed or number in self._recorded:
-            self._keep_read(number, ref, answer)
+        if not text_ref.is_fixed or number in self._answers:
+            self._answers.keep_read(number, ref, answer)
         return answer
 
     def _read(self, number: int, ref: object, unit: text_refs.Unit, first: int, last: int) -> Operation[str]:
@@ -271,7 +214,7 @@ class Host:
 
     def _clock(self, number: int) -> Operation[float]:
         now_s = (yield from redis_now()) + self.pending.slept_s
-        self._keep(number, _Kept(now_s))
+        self._answers.keep(number, Kept(now_s))
         return now_s
 
     def _sleep(self, number: int, seconds: float) -> Operation[None]:
@@ -351,7 +294,7 @@ class Host:
 
     def _sql(self, number: int, query: object, refs: object) -> Operation[Any]:
         found = yield from sql_calls.select(self._context, query, refs, self._slot(number), self._save)
-        self._keep(number, _Kept(found))
+        self._answers.keep(number, Kept(found))
         return found
 
     def _tool(self, number: int, name: object, args: object, kwargs: object) -> Operation[Any]:

@@ -22,7 +22,7 @@ from fdstore.errors import DamagedRecord, InvalidArgument, quoted
 from fdstore.model.call_limits import CallLimits
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import MAX_MOMENT_S
-from fdstore.programs.host import ChangedText, Host, Starters, cancel_all
+from fdstore.programs.host import Host, Starters, cancel_all
 from fdstore.programs.interpreter.events import (
     Answer,
     DamagedState,
@@ -37,6 +37,7 @@ from fdstore.programs.interpreter.events import (
 )
 from fdstore.programs.interpreter.session import Session
 from fdstore.programs.pending_calls import PendingCalls
+from fdstore.programs.recorded_answers import ChangedText
 from fdstore.results.context import Context
 from fdstore.results.tool_outcome import Offloaded, Started, ToolOutcome, ToolResult, tool_result
 from fdstore.results.wrapping import exceeds_threshold, wrap_text

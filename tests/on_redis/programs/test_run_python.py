@@ -16,7 +16,7 @@ import fdstore
 from fdstore import Toolset
 from fdstore.client import Process, Store
 from fdstore.errors import NoWorker
-from fdstore.programs import host
+from fdstore.programs import recorded_answers
 from fdstore.results.python_config import PythonSection
 from fdstore.results.tool_outcome import ToolResult
 from tests.conftest import interpreters_of
@@ -559,7 +559,7 @@ def crashed_while_reading_names(redis_url: str, requests: int) -> bool:
 @pytest.fixture
 def interrupted(redis_url: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> Process:
     """The process of a call of READING_NAMES that crashed after its first effect. Little is recorded."""
-    monkeypatch.setattr(host, "MAX_RECORDED_BYTES", 300_000)
+    monkeypatch.setattr(recorded_answers, "MAX_RECORDED_BYTES", 300_000)
     proc = store.process("big")
     proc.put("big", "first" + "x" * 200_000)
     requests = 0
