@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 from fdstore.errors import InvalidArgument, quoted
-from fdstore.model.people import PersonAnswer, Question
+from fdstore.model.people import GivenAnswer, PersonAnswer, Question
+from fdstore.store.processes import people
 
 Approval: TypeAlias = bool | PersonAnswer
 Approve: TypeAlias = Callable[[Question], Approval | Awaitable[Approval]]
@@ -27,15 +28,22 @@ class Approver:
 
     def __call__(self, question: Question) -> PersonAnswer:
         """Return what the function says to a call. Runs in a thread if there is a `loop`. Raises what the
-        function raises, and `InvalidArgument` if that is no answer."""
+        function raises, `InvalidArgument` if that is no answer, and `TooLarge`."""
         found = self._approve(question)
         if inspect.isawaitable(found):
             found = self._awaited(found)
         if isinstance(found, bool):
-            return PersonAnswer(approved=found, door="python")
-        if isinstance(found, PersonAnswer) and found.approved is not None:
-            return found
-        raise InvalidArgument("approve", f"it must return a bool or a PersonAnswer, not {quoted(found)}")
+            found = PersonAnswer(approved=found)
+        if not isinstance(found, PersonAnswer) or found.approved is None:
+            raise InvalidArgument("approve", f"it must return a bool or a PersonAnswer, not {quoted(found)}")
+        given = GivenAnswer(
+            approve=found.approved,
+            reason=found.reason,
+            arguments=found.arguments,
+            by=found.by,
+            door=found.door or "python",
+        )
+        return people.decide(question, given)
 
     def _awaited(self, found: Awaitable[Approval]) -> Approval:
         async def result() -> Approval:

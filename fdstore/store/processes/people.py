@@ -264,10 +264,8 @@ def answer(prefix: str, process: str, given: GivenAnswer) -> Operation[TakenAnsw
     `NotFound`, `QuestionClosed`, `DamagedRecord`."""
     keys = process_keys(prefix, process)
     chosen = yield from _chosen(keys, given.question)
-    said = _decide(chosen, given)
-    said = msgspec.structs.replace(
-        said, by=_name("by", given.by) or "someone", door=_name("door", given.door)
-    )
+    said = decide(chosen, given)
+    said = msgspec.structs.replace(said, by=said.by or "someone")
     [reply] = yield [
         script("questions_answer")(
             tree=keys.tree.record,
@@ -355,8 +353,13 @@ def _chosen(keys: ProcessKeys, number: int | None) -> Operation[Question]:
     return those.questions[0]
 
 
+def decide(question: Question, given: GivenAnswer) -> PersonAnswer:
+    """Return the answer to a question. Raises `InvalidArgument` for one that does not fit it, `TooLarge`."""
+    by, door = _name("by", given.by), _name("door", given.door)
+    return msgspec.structs.replace(_decide(question, given), by=by, door=door)
+
+
 def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:
-    """Return the answer to a question. Raises `InvalidArgument` for one that does not fit it."""
     text, choice, approve = given.text, given.choice, given.approve
     reason, arguments = given.reason, given.arguments
     if question.kind == "approval":
@@ -365,6 +368,8 @@ def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:
             raise InvalidArgument("text" if choice is None else "choice", problem)
         if approve is None:
             raise InvalidArgument("approve", f"say whether {question.tool} may run: yes or no")
+        if not isinstance(approve, bool):  # "no" would be a yes
+            raise InvalidArgument("approve", "True or False is needed")
         if approve and reason:
             raise InvalidArgument("reason", "is of a no; leave it out")
         if arguments is not None and (not approve or not isinstance(arguments, dict)):
@@ -375,7 +380,7 @@ def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:
             raise InvalidArgument("arguments", f"at most {4 * MAX_ANSWER_CHARS} bytes are taken")
         is_same = arguments is None or _in_order(arguments) == _in_order(question.arguments)
         changed = None if is_same else arguments
-        return PersonAnswer(approved=bool(approve), reason=reason, arguments=changed)
+        return PersonAnswer(approved=approve, reason=reason, arguments=changed)
     if approve is not None or reason or arguments is not None:
         raise InvalidArgument("approve", f"question {question.number} asks for a text, not for a yes or no")
     if choice is not None:
@@ -385,9 +390,11 @@ def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:
             there_are = f"1-{len(question.choices)}" if question.choices else "none: answer with a text"
             raise InvalidArgument("choice", f"there is no such choice; there are: {there_are}")
         return PersonAnswer(choice=choice, text=question.choices[choice - 1])
-    if text is None or not text.strip():
+    if text is None:
         raise InvalidArgument("text", "an answer is needed")
     _check_text("text", text)
+    if not text.strip():
+        raise InvalidArgument("text", "an answer is needed")
     if text in question.choices:
         return PersonAnswer(choice=question.choices.index(text) + 1, text=text)
     return PersonAnswer(text=text)

@@ -147,6 +147,33 @@ def test_what_is_no_answer_runs_nothing(proc: Process) -> None:
         Toolset(proc, approve="yes")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"approved": "no"},
+        {"approved": 1},
+        {"approved": True, "arguments": ["one"]},
+        {"approved": True, "arguments": {1: "one"}},
+        {"approved": True, "arguments": {"target": {"one"}}},
+        {"approved": True, "arguments": {"target": float("nan")}},
+        {"approved": True, "arguments": {"target": "\ud83d"}},
+        {"approved": True, "arguments": {"target": object()}},
+        {"approved": True, "reason": "It is late."},
+        {"approved": False, "reason": 7},
+        {"approved": False, "reason": "\ud83d"},
+        {"approved": True, "by": "\ud83d"},
+    ],
+)
+def test_an_answer_of_values_that_it_cannot_have_runs_nothing(proc: Process, fields: dict[str, Any]) -> None:
+    tools = Toolset(proc, python=[deploy], approve=lambda question: PersonAnswer(**fields))
+
+    result = tools.call("deploy", {"target": "one"})
+
+    assert result.is_error
+    assert 'type="invalid_argument"' in result.content
+    assert ran == []
+
+
 def test_a_loop_of_ones_own_may_offer_ask_person(proc: Process) -> None:
     tools = Toolset(proc, enabled=["ask_person"])
     results: list[Any] = []
