@@ -254,7 +254,8 @@ def server_facts(server: ServerStatus) -> list[tuple[str, str]]:
             ("data", server.data_dir),
         ]
     if server.version is None:
-        return [("server", f"starting, pid {server.pid}"), ("url", server.url), ("data", server.data_dir)]
+        state = "loading its data" if server.loading else "running, but it does not answer"
+        return [("server", f"{state}, pid {server.pid}"), ("url", server.url), ("data", server.data_dir)]
     return [
         (
             "server",

@@ -34,13 +34,14 @@ from fdstore.wire.server_info import software, software_version
 
 
 class ServerStatus(Record, frozen=True, kw_only=True):
-    """Status of the embedded server. `pid` is None when it is not running; the fields after `data_dir` also
-    while it is loading."""
+    """Status of the embedded server. `pid` is None when it is not running; the fields after `loading` also
+    while it loads its data, and when it does not answer."""
 
     running: bool
     pid: int | None
     url: str
     data_dir: str
+    loading: bool = False
     software: str | None = None
     version: str | None = None
     program: str | None = None
@@ -100,12 +101,14 @@ class EmbeddedServer:
         """Return its current status, without starting it."""
         import redis
 
-        running = self._process.condition() != "absent"
+        condition = self._process.condition()
+        running = condition != "absent"
         status = ServerStatus(
             running=running,
             pid=self._process.pid() if running else None,
             url=self._process.url,
             data_dir=str(self.data_dir),
+            loading=condition == "loading",
         )
         if not running:
             return status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import msgspec
 import pytest
@@ -59,6 +60,20 @@ def test_status_prints_text_for_people(fresh, tmp_path):
     [program] = [line.split()[1] for line in running.lines if line.startswith("program")]
     assert os.access(program, os.X_OK)
     assert fresh("status", "--json").document["server"]["program"] == program
+
+
+def test_status_says_whether_a_silent_server_loads_its_data(fresh):
+    running = fresh("up", "--json").document["server"]
+
+    os.kill(running["pid"], signal.SIGSTOP)
+    try:
+        people, programs = fresh("status"), fresh("status", "--json")
+    finally:
+        os.kill(running["pid"], signal.SIGCONT)
+
+    assert f"server  running, but it does not answer, pid {running['pid']}\n" in people.out
+    server = programs.document["server"]
+    assert (server["running"], server["loading"], server["version"]) == (True, False, None)
 
 
 def test_status_with_a_url_describes_that_redis(make_command):
