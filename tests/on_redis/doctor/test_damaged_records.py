@@ -73,7 +73,9 @@ def look(damaged_store: DamagedStore, command: str) -> None:
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     if done.exit_code == 1:
-        assert re.search(r'^(fdstore: |\{"error":)', done.output, re.MULTILINE), done.output
+        # not in `output`, where the error may follow a text that does not end its line
+        said = f"{done.stdout}\n{done.stderr}"
+        assert re.search(r'^(fdstore: |\{"error":)', said, re.MULTILINE), said
 
 
 LOOKS = [
