@@ -9,6 +9,7 @@ import pytest
 
 from fdstore.agents.loop.program_loader import load
 from fdstore.errors import InvalidArgument, InvalidProgram, TargetMissing
+from fdstore.model.records import TreeLimits
 from fdstore.tools.catalogue import BUILT_IN
 
 MODEL = '[model]\nname = "claude-x"\n'
@@ -159,10 +160,7 @@ def test_a_wrong_section_is_named(load_error, text, key, problem):
 
 
 LIMITS = ["max_turns", "wall_seconds", "token_budget", "max_losses", "stream_bytes", "stream_idle_seconds"]
-TREE_SIZES = [
-    *("tree_depth", "tree_live", "tree_processes", "tree_fds", "tree_bytes"),
-    *("tree_token_budget", "tree_model_calls"),
-]
+TREE_SIZES = [name for name in TreeLimits.__struct_fields__ if name.startswith("tree_")]
 
 
 @pytest.mark.parametrize("name", LIMITS + TREE_SIZES)
