@@ -31,6 +31,7 @@ import msgspec
 
 from fdstore.errors import InvalidArgument, PathRefused, TargetExists, TargetMissing, WriteFailed, quoted
 from fdstore.files.paths import Root, locate, require_regular
+from fdstore.model.flags import check_flag
 
 BLOCK_BYTES = 1024 * 1024
 """Block size, in bytes, for copying the old file of an append."""
@@ -113,7 +114,7 @@ class Target:
             raise InvalidArgument("mode", 'must be "write" or "append"')
         self.path = name
         self._append = mode == "append"
-        self._create, self._exist_ok = create, exist_ok
+        self._create, self._exist_ok = check_flag("create", create), check_flag("exist_ok", exist_ok)
         self._root = root if root is None or isinstance(root, Root) else os.fspath(root)
         self._old = None
         self._resources: ExitStack | None = None

@@ -33,13 +33,14 @@ from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 import msgspec
 
 from fdstore.elements.render import fd_error
-from fdstore.errors import FDStoreError, InvalidArgument, quoted
+from fdstore.errors import FDStoreError, InvalidArgument
 from fdstore.integrations.process_name import process_name_of_thread
 from fdstore.integrations.shared.any_store import AnyStore as AnyStore
 from fdstore.integrations.shared.any_store import check_store, run, run_async, run_without
 from fdstore.integrations.shared.close_oldest import KEEP_S, close_oldest
 from fdstore.integrations.shared.content_parts import shown_blocks
 from fdstore.integrations.shared.named_process import NamedProcess
+from fdstore.model.flags import check_flag
 from fdstore.model.records import Descriptor, TreeLimits
 from fdstore.results.config import FDConfig
 from fdstore.results.context import Context, FirstResult
@@ -370,10 +371,8 @@ class TurnTools(ThreadTools):
     """
 
     def __init__(self, store: AnyStore, *, hold_back: bool = False, **options: Unpack[ThreadOptions]) -> None:
-        if not isinstance(hold_back, bool):
-            raise InvalidArgument("hold_back", f"must be True or False, not {quoted(hold_back)}")
         super().__init__(store, **options)
-        self.holds_back = hold_back and self._names <= HELD_BACK
+        self.holds_back = check_flag("hold_back", hold_back) and self._names <= HELD_BACK
         """False: `offers` is always True."""
 
     def offers(self, thread: str, history: object) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fdstore.errors import InvalidArgument, quoted
 from fdstore.files.paths import Root
+from fdstore.model.flags import check_flag
 from fdstore.model.people import PersonAnswer, Question
 from fdstore.model.records import TreeLimits
 from fdstore.results.config import FDConfig
@@ -68,6 +69,8 @@ def context_for(
     """Build the context for a process and its enabled tools. Raises `InvalidArgument`."""
     if meter is not None and not isinstance(meter, str):
         raise InvalidArgument("meter", "must be the name of a session, a text")
+    check_flag("code_may_create", code_may_create)
+    check_flag("wait_for_workers", wait_for_workers)
     names = check_enabled(enabled)
     if isinstance(commands, str):
         raise InvalidArgument("commands", 'a list of programs is needed, as ["grep"]')

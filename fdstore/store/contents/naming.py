@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from fdstore.errors import DamagedRecord, InvalidArgument, quoted
+from fdstore.model.flags import check_flag
 from fdstore.model.records import Descriptor
 from fdstore.store.content_info import descriptor_of
 from fdstore.store.contents.resolving import content_name, raise_if_lost
@@ -158,7 +159,7 @@ def rename(handle: ProcessHandle, key: str, new_key: str, *, replace: bool = Fal
         process_id=handle.id,
         fd=old,
         new_fd=new,
-        replaces="1" if replace else "0",
+        replaces="1" if check_flag("replace", replace) else "0",
         words=joined_words(new_key),
     )
     [reply] = yield [command]

@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from fdstore.errors import InvalidArgument
+from fdstore.model.flags import check_flag
 from fdstore.model.records import Descriptor, SearchResult
 from fdstore.store.content_info import ContentInfo
 from fdstore.store.contents.contents import part_of
@@ -283,8 +283,7 @@ def _blocks(run: list[bytes]) -> Iterator[bytes]:
 
 
 def _query(pattern: str, context: int, max_matches: int, ignore_case: bool) -> _Query:
-    if not isinstance(ignore_case, bool):
-        raise InvalidArgument("ignore_case", "true or false is needed")
+    check_flag("ignore_case", ignore_case)
     context, max_matches = search_limits(context, max_matches)
     return _Query(pattern, ignore_case, Pattern(pattern, ignore_case=ignore_case), context, max_matches)
 

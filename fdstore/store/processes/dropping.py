@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from fdstore.errors import DamagedRecord, NotFound
+from fdstore.model.flags import check_flag
 from fdstore.model.records import DroppedTree
 from fdstore.store.keys import TreeKeys, check_root, in_pieces
 from fdstore.store.outcomes import outcome
@@ -35,7 +36,7 @@ def drop_tree(
     """
     tree = TreeKeys(prefix, check_root(name))
     cancelled: tuple[str, ...] = ()
-    if kill:
+    if check_flag("kill", kill):
         yield from _check_format(tree)
         with suppress(NotFound):  # the tree may be damaged or half removed
             cancelled = (yield from cancel(prefix, name, REASON)).cancelled

@@ -19,6 +19,7 @@ from fdstore.errors import (
     TooLarge,
     quoted,
 )
+from fdstore.model.flags import check_flag
 from fdstore.model.lifecycle import ENDED
 from fdstore.model.people import (
     MAX_ANSWER_CHARS,
@@ -368,9 +369,7 @@ def _decide(question: Question, given: GivenAnswer) -> PersonAnswer:
             raise InvalidArgument("text" if choice is None else "choice", problem)
         if approve is None:
             raise InvalidArgument("approve", f"say whether {question.tool} may run: yes or no")
-        if not isinstance(approve, bool):  # "no" would be a yes
-            raise InvalidArgument("approve", "True or False is needed")
-        if approve and reason:
+        if check_flag("approve", approve) and reason:
             raise InvalidArgument("reason", "is of a no; leave it out")
         if arguments is not None and (not approve or not isinstance(arguments, dict)):
             problem = "a JSON object is needed" if approve else "are of a yes; leave them out"
