@@ -35,11 +35,12 @@ def gc(session: CliSession, dry_run: bool) -> None:
     """
     from fdstore.errors import SKIPPABLE
     from fdstore.store.record_format import unreadable
-    from fdstore.store.trees.collect_trees import due_trees
+    from fdstore.store.trees.collect_trees import due_trees, within_reach
 
-    found, damaged = [], []
+    found: list[Collected] = []
+    damaged: list[Unreadable] = []
     with session.store(use="look" if dry_run else "remove") as store:
-        for tree in store.run(due_trees(store.prefix)):
+        for tree in store.run(within_reach(store.run(due_trees(store.prefix)), damaged)):
             try:
                 found.append(_collected(store, tree, dry_run))
             except SKIPPABLE as error:

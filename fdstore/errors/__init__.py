@@ -66,6 +66,7 @@ from fdstore.errors.store import (
     StoreReadOnly,
     StoreRefused,
     StoreUnavailable,
+    TreeOutOfReach,
     UnsafeStore,
     WrongEventLoop,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "TimedOut",
     "TooLarge",
     "TreeInUse",
+    "TreeOutOfReach",
     "UnknownOutcome",
     "UnknownProgram",
     "UnsafeStore",

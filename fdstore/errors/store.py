@@ -141,6 +141,16 @@ class DamagedRecord(StoreLostData):
     sample = given("the tree triage", "its hash is a string")
 
 
+class TreeOutOfReach(DamagedRecord):
+    """The node of a Cluster that has a tree does not answer. Trees of other nodes are not affected."""
+
+    type = "store_unavailable"
+    says = "{what} is out of reach, those of other nodes are not: {problem}"
+    remedy = "Of a tree in a Cluster: start its node, or let a replica take over."
+    sample = given("tree triage", "Connection refused")
+    http = 503
+
+
 class UnsafeStore(FDStoreError):
     """Redis could lose content: its version is too old, or it evicts keys."""
 

@@ -26,12 +26,16 @@ from fdstore.errors import (
     InvalidArgument,
     NewerFormat,
     StoreLostData,
+    StoreRefused,
+    StoreUnavailable,
+    TreeOutOfReach,
     quoted,
 )
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import Count, Moment, Ordinal, Total, TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
-from fdstore.wire.operation import Batch, Operation
+from fdstore.wire.operation import Apart, Batch, Command, Operation
+from fdstore.wire.slots import key_of
 
 T = TypeVar("T")
 
@@ -172,6 +176,26 @@ def format_error(tree: str, stored: bytes | str | None) -> FDStoreError:
     return NewerFormat(f"tree {tree}", f"format {found}; this one knows {FORMAT}")
 
 
+def replies_of_trees(reads: Batch) -> Operation[list[Any]]:
+    """Return the replies to reads of many trees, as `replies_or_damage`. In a Cluster the reply to one whose
+    node does not answer is the error too, `TreeOutOfReach`. Raises `StoreUnavailable` if no node answers."""
+    replies = yield from replies_or_damage(Apart(reads))
+    refused = next((each for each in replies if isinstance(each, StoreRefused)), None)
+    if refused is not None:
+        raise refused
+    if replies and all(isinstance(each, StoreUnavailable) for each in replies):
+        return (yield from replies_or_damage(reads))
+    return [
+        _out_of_reach(read, reply) if isinstance(reply, StoreUnavailable) else reply
+        for read, reply in zip(reads, replies, strict=True)
+    ]
+
+
+def _out_of_reach(read: Command, error: StoreUnavailable) -> TreeOutOfReach:
+    tree = str(key_of(read)).partition("{")[2].partition("}")[0]
+    return TreeOutOfReach(f"tree {tree}", f"its node does not answer: {error.problem}")
+
+
 def replies_or_damage(reads: Batch) -> Operation[list[Any]]:
     """Return the replies to independent commands; the reply to one that hits a damaged record is the error.
 
@@ -186,5 +210,6 @@ def replies_or_damage(reads: Batch) -> Operation[list[Any]]:
         if len(reads) == 1:
             return [error]
     middle = len(reads) // 2
-    first = yield from replies_or_damage(reads[:middle])
-    return first + (yield from replies_or_damage(reads[middle:]))
+    halves = [type(reads)(half) for half in (reads[:middle], reads[middle:])]
+    first = yield from replies_or_damage(halves[0])
+    return first + (yield from replies_or_damage(halves[1]))

@@ -15,7 +15,7 @@ from fdstore.store.record_format import (
     check_format,
     decoding,
     limits_of,
-    replies_or_damage,
+    replies_of_trees,
     required,
     show_bytes,
     skipping,
@@ -55,7 +55,7 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
 
 def read_counts(trees: list[TreeKeys], damaged: list[Unreadable]) -> Operation[list[TreeCounts]]:
     """Return the counts of those of these trees that exist; add damaged ones to `damaged`. One round trip."""
-    replies = yield from replies_or_damage([("HMGET", tree.record, *COUNTED) for tree in trees])
+    replies = yield from replies_of_trees([("HMGET", tree.record, *COUNTED) for tree in trees])
     found = (counts_or_damage(tree.tree, reply, damaged) for tree, reply in zip(trees, replies, strict=True))
     return [counts for counts in found if counts is not None]
 

@@ -28,12 +28,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from redis.exceptions import AskError, ClusterDownError, MovedError, NoScriptError, RedisError
+from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.errors import TAKES_NO_WRITES, FDStoreError, InvalidArgument
 from fdstore.setup.url_options import Address, format_address
 from fdstore.wire.operation import (
     Abandon,
     Alongside,
+    Apart,
     Batch,
     Block,
     Everywhere,
@@ -146,6 +148,8 @@ class Router:
     def nodes_of(self, request: Any) -> tuple[Address, ...]:
         """Return the nodes that a request needs, as far as is known; () if any will do."""
         match request:
+            case Apart():
+                return ()
             case list():
                 batch: Batch = request
             case Block(command):
@@ -175,6 +179,8 @@ class Router:
         if not self.slots.primaries:
             yield from self.load()
         match request:
+            case Apart():
+                return (yield from self._ask_apart(request, started))
             case list():
                 return (yield from self._ask(request, started))
             case Block(command, seconds):
@@ -253,6 +259,34 @@ class Router:
                 yield from self._refresh(lost, started + block_s)
             elif isinstance(error, ClusterDownError):
                 yield from self._refresh(None, started + block_s)
+
+    def _ask_apart(self, reads: Batch, started: float) -> Routed[list[Any]]:
+        """Return the replies to reads of many trees, in place of those of a node that does not answer the
+        error. A lost connection is made again once, since a node may have restarted or been replaced."""
+        replies: list[Any] = [None] * len(reads)
+        waiting = units_of(reads)
+        for attempt in range(MAX_HOPS + 1):
+            refused: list[Unit] = []
+            lost: Address | None = None
+            groups = group_by_node(waiting, self.slots, in_order=False)
+            addresses = [address for address, _ in groups]
+            for (address, wait_s), (_, run) in zip(self._in_turn(addresses, started), groups, strict=True):
+                result = yield AtNode(address, [each for unit in run for each in unit.request], wait_s)
+                if isinstance(result, AttemptFailed):
+                    lost = address
+                    refused += self._place(result.replies, address, run, replies, result.error)
+                else:
+                    refused += self._place(result, address, run, replies)
+            waiting = [each for each in refused if _is_worth_another(each.refusal, attempt)]
+            for unit in refused:
+                if unit not in waiting and unit.refusal is not None:
+                    replies[unit.start] = translate(unit.refusal, self._where)
+            if not waiting:
+                break
+            if lost is not None or any(type(unit.refusal) is ClusterDownError for unit in waiting):
+                yield from self._refresh(lost, started)
+        raise_error(reads, replies, self._where)
+        return replies
 
     def _try_once(self, reads: Batch) -> Routed[list[Any]]:
         """Return the replies to reads of one slot, all None if its node does not answer them."""
@@ -390,6 +424,14 @@ def _not_here(commands: Batch, replies: list[Any]) -> RedisError | None:
     return next(
         (error for error in map(error_in, commands, replies) if isinstance(error, NOT_ON_THIS_NODE)), None
     )
+
+
+def _is_worth_another(refusal: Exception | None, attempt: int) -> bool:
+    """Return whether reads of many trees are sent again after so many further attempts: to where a slot has
+    moved, or once more after an error that took no time."""
+    if isinstance(refusal, AskError):
+        return attempt < MAX_HOPS
+    return attempt == 0 and not isinstance(refusal, LostReply)
 
 
 def _first_error(replies: list[Any]) -> RedisError | None:

@@ -32,6 +32,13 @@ Command: TypeAlias = tuple[Value, ...]
 Batch: TypeAlias = list[Command]
 
 
+class Apart(list[Command]):
+    """A batch of reads of many trees: in a Cluster a node that does not answer costs its own trees alone. In
+    place of their replies stands the error, `StoreUnavailable`. No reply waits for a lost node to return."""
+
+    __slots__ = ()
+
+
 class Send(msgspec.Struct, frozen=True):
     """Send a batch without waiting for its replies: several may be in flight. A lane is a connection of its
     own, held until the operation ends. Result: None."""

@@ -30,12 +30,13 @@ class Slots:
     def __init__(self, seeds: Iterable[Address]) -> None:
         self._seeds = tuple(seeds)
         self._nodes: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        self._source: Address | None = None
         self.primaries: tuple[Address, ...] = ()
 
     def node_of(self, slot: int | None) -> Address:
-        """Return the node that serves the slot. Without a slot, or if its node is unknown, return any
-        node: it redirects."""
-        return (None if slot is None else self._nodes[slot]) or self.primaries[0]
+        """Return the node that serves the slot. Without a slot, or if its node is unknown, return the one
+        that answered last when the map was asked for: it redirects."""
+        return (None if slot is None else self._nodes[slot]) or self._source or self.primaries[0]
 
     def candidates(self, last: Address | None = None) -> list[Address]:
         """Return all nodes that may know the map, with `last` at the end."""
@@ -56,6 +57,7 @@ class Slots:
             address = (text(host) if host else source[0], int(port))
             nodes[first : last + 1] = [address] * (last + 1 - first)
         self._nodes, self.primaries = nodes, tuple(dict.fromkeys(filter(None, nodes)))
+        self._source = source
 
 
 class Unit:

@@ -16,6 +16,7 @@ from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.wire import connection_options, retry
+from fdstore_workers.sweeper import collect_due, sweep
 from tests.on_cluster.cluster import Cluster, ClusterNode
 from tests.outages import advance, stopped
 from tests.thorough import thorough
@@ -113,6 +114,25 @@ def test_trees_on_a_lost_node_raise_typed_errors_and_other_trees_work(
     status = CliRunner().invoke(cli, ["doctor", "--url", cluster.url])
     assert f"server at 127.0.0.1:{victim.port}" in status.stdout
     assert status.exit_code == 1
+
+
+def test_a_lost_node_hides_its_own_trees_alone(
+    cluster: Cluster, victim: ClusterNode, processes_on_both_nodes: tuple[Process, Process], store: Store
+) -> None:
+    lost, safe = processes_on_both_nodes
+    victim.server.kill()
+
+    reported: list[str] = []
+    with within(connection_options.SOCKET_TIMEOUT_S):
+        swept = sweep(store, reported.append, report=lambda what, *_: reported.append(what))
+        collect_due(store)
+        survey = store.survey()
+    assert len(swept.usage) == 1
+    assert set(reported) == {f"tree {lost.id}"}
+    assert [tree.id for tree in survey.trees] == [safe.id]
+    [unreadable] = survey.unreadable
+    assert unreadable.what == f"tree {lost.id}"
+    assert "its node does not answer" in unreadable.problem
 
 
 @pytest.mark.thorough("the same as with the blocking client")

@@ -198,12 +198,17 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
 
 def collect_due(store: Store, report: Report | None = None, moved: Callable[[], None] = lambda: None) -> None:
     """Collect the trees past their retention."""
-    for tree in store.run(collect_trees.due_trees(store.prefix)):
+    report = report or DamageLog()
+    unreached: list[Unreadable] = []
+    due = store.run(collect_trees.due_trees(store.prefix))
+    for tree in store.run(collect_trees.within_reach(due, unreached)):
         moved()
-        with _one_tree(tree.tree, report or DamageLog()):
+        with _one_tree(tree.tree, report):
             collected = store.run(collect_trees.collect_tree(tree))
             if collected.outcome == "gone":
                 log.info("tree %s was collected", collected.tree)
+    for each in unreached:
+        report(each.what, each.problem)
 
 
 class Sweeper:

@@ -31,6 +31,7 @@ from fdstore.store.record_format import (
     decode_ordinal,
     decoding,
     limits_of,
+    replies_of_trees,
     replies_or_damage,
     show_bytes,
     unreadable,
@@ -313,7 +314,7 @@ def read_schedule(
     None if it is no `kind` of that tree."""
     batch: Batch = [("ZRANGEBYSCORE", key, "-inf", f"{now_s:.6f}") for key in keys]
     batch += [("ZRANGEBYSCORE", key, f"({now_s + 2 * longest_s:.6f}", "+inf", "WITHSCORES") for key in keys]
-    replies = yield from replies_or_damage(batch)
+    replies = yield from replies_of_trees(batch)
     due: list[T] = []
     damaged: list[tuple[str, Unreadable]] = []
     for (key, tree), reply in zip(keys.items(), replies, strict=False):

@@ -41,6 +41,7 @@ from fdstore.store.record_format import (
     decode_ordinal,
     decode_record,
     decoding,
+    replies_of_trees,
     replies_or_damage,
     required,
     show_bytes,
@@ -81,7 +82,7 @@ def open_questions(prefix: str, tree: str | None = None) -> Operation[OpenQuesti
     listed: list[tuple[ProcessKeys, bytes]] = []
     for some in in_pieces(names):
         trees = [TreeKeys(prefix, name) for name in some]
-        replies = yield from replies_or_damage(
+        replies = yield from replies_of_trees(
             [("ZRANGE", each.questions, 0, MAX_LISTED - 1) for each in trees]
         )
         for of_tree, members in zip(trees, replies, strict=True):
@@ -202,7 +203,7 @@ def who_asks(prefix: str) -> Operation[list[AskingProcess]]:
     found: list[AskingProcess] = []
     for some in in_pieces(names):
         trees = [TreeKeys(prefix, name) for name in some]
-        replies = yield from replies_or_damage([listed_questions(each) for each in trees])
+        replies = yield from replies_of_trees([listed_questions(each) for each in trees])
         for tree, reply in zip(trees, replies, strict=True):
             found += asking_processes(tree, reply)
     return found

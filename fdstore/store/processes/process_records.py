@@ -28,6 +28,7 @@ from fdstore.store.record_format import (
     UNREADABLE,
     decode_moment,
     decoding,
+    replies_of_trees,
     replies_or_damage,
     required,
     show_bytes,
@@ -180,10 +181,10 @@ def survey(prefix: str, *, with_processes: bool = True) -> Operation[Survey]:
     names = yield from tree_names(prefix, found.unreadable)
     for some in in_pieces(names):
         trees = [TreeKeys(prefix, name) for name in some]
-        records = yield from replies_or_damage([("HGETALL", keys.record) for keys in trees])
+        records = yield from replies_of_trees([("HGETALL", keys.record) for keys in trees])
         members: list[Any] = [[]] * len(trees)
         if with_processes:
-            members = yield from replies_or_damage([("ZRANGE", keys.processes, 0, -1) for keys in trees])
+            members = yield from replies_of_trees([("ZRANGE", keys.processes, 0, -1) for keys in trees])
         readable: list[tuple[TreeKeys, TreeRecord, list[bytes]]] = []
         for keys, flat, names_of in zip(trees, records, members, strict=True):
             with skipping(found.unreadable):
@@ -251,7 +252,7 @@ def finished_trees(prefix: str, trees: list[str]) -> Operation[FinishedTrees]:
             ("ZCARD", each.questions),
             ("ZRANGE", each.questions, 0, 0, "WITHSCORES"),
         ]
-    replies = yield from replies_or_damage([*records, *others])
+    replies = yield from replies_of_trees([*records, *others])
     found = FinishedTrees([], [], {})
     of_each = zip(*(iter(replies[len(trees) :]),) * 3, strict=True)
     for tree, record, (streams, asked, oldest) in zip(trees, replies[: len(trees)], of_each, strict=True):

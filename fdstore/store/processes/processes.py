@@ -50,7 +50,7 @@ from fdstore.store.record_format import (
 from fdstore.store.tree_limits import check_limits, due_at, fresh_name, is_generated
 from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.trees.ceilings import parse as ceilings_in
-from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
+from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of, within_reach
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
 from fdstore.text.quantities import DAY_S
@@ -228,7 +228,7 @@ def _enter(tree: TreeKeys, due_at_s: str, limits: TreeLimits, now_s: float) -> O
 
 def _collect_due(prefix: str, now_s: float, *first: Command) -> Operation[None]:
     *_, names = yield [*first, due_names(prefix, now_s, COLLECT_A_FEW)]
-    for tree in trees_of(prefix, names):
+    for tree in (yield from within_reach(trees_of(prefix, names))):
         # `fdstore gc` and the workers report damaged trees; they must not prevent new ones
         with suppress(*SKIPPABLE):
             yield from collect_tree(tree)

@@ -22,7 +22,14 @@ from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import ProcessKeys, TreeKeys, in_pieces, member_of, process_keys
 from fdstore.store.process_handle import ProcessHandle
 from fdstore.store.processes.process_records import missing
-from fdstore.store.record_format import decode_count, decoding, replies_or_damage, required, skipping
+from fdstore.store.record_format import (
+    decode_count,
+    decoding,
+    replies_of_trees,
+    replies_or_damage,
+    required,
+    skipping,
+)
 from fdstore.store.tree_facts import tree_names
 from fdstore.text.layout import show_controls
 from fdstore.text.quantities import DAY_S
@@ -142,7 +149,7 @@ def read_savings(prefix: str, process: str | None = None) -> Operation[Savings]:
         trees = [TreeKeys(prefix, name) for name in (yield from tree_names(prefix))]
     found = Savings(rows=[], unreadable=[])
     for some in in_pieces(trees):
-        replies = yield from replies_or_damage([("ZRANGE", tree.processes, 0, -1) for tree in some])
+        replies = yield from replies_of_trees([("ZRANGE", tree.processes, 0, -1) for tree in some])
         members: list[ProcessKeys] = []
         for tree, names in zip(some, replies, strict=True):
             with skipping(found.unreadable):

@@ -39,6 +39,7 @@ from fdstore.store.record_format import (
     decode_total,
     decoding,
     limits_of,
+    replies_of_trees,
     replies_or_damage,
 )
 from fdstore.store.tree_facts import tree_names
@@ -314,7 +315,7 @@ def _bytes_of(prefix: str, names: list[str], ceilings: Ceilings | None = None) -
     sizes: dict[str, int] = {}
     for piece in in_pieces(names):
         batch: Batch = [("HGET", TreeKeys(prefix, name).record, "bytes") for name in piece]
-        found = yield from replies_or_damage(batch)
+        found = yield from replies_of_trees(batch)
         sizes |= {name: min(size_in(each), most) for name, each in zip(piece, found, strict=True)}
     return sizes
 

@@ -14,7 +14,7 @@ from fdstore.model.records import Count, ModelPrice, Moment, Record, TokenUsage,
 from fdstore.store.clock import seconds_of
 from fdstore.store.hashes import Hash
 from fdstore.store.keys import TreeKeys, is_root, member_of
-from fdstore.store.record_format import replies_or_damage
+from fdstore.store.record_format import replies_of_trees, replies_or_damage
 from fdstore.store.tree_facts import COUNTED, counts_or_damage
 from fdstore.store.views.shown_processes import count_processes
 from fdstore.wire.operation import Batch, Operation
@@ -114,7 +114,7 @@ def summaries(
     `damaged`. Two round trips if nothing is damaged."""
     damaged = [] if damaged is None else damaged
     trees = [TreeKeys(prefix, name) for name in names]
-    replies = yield from replies_or_damage(
+    replies = yield from replies_of_trees(
         [
             read
             for tree in trees

@@ -34,6 +34,7 @@ from fdstore.store.record_format import (
     check_format,
     decode_or_none,
     decoding,
+    replies_of_trees,
     replies_or_damage,
     required,
     show_bytes,
@@ -118,7 +119,7 @@ def usage_of_trees(prefix: str) -> Operation[UsageReport]:
 def _staged(trees: list[TreeKeys]) -> Operation[list[Staged]]:
     """Return the contents being stored in these trees. Entries without staged keys, left by killed clients,
     are skipped."""
-    replies = yield from replies_or_damage([("HGETALL", tree.staged) for tree in trees])
+    replies = yield from replies_of_trees([("HGETALL", tree.staged) for tree in trees])
     entries = [
         (tree.staging(show_bytes(op))[0], value)
         for tree, reply in zip(trees, replies, strict=True)

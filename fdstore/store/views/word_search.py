@@ -22,7 +22,7 @@ from fdstore.errors import DamagedRecord, InvalidArgument
 from fdstore.model.records import Record, Unreadable
 from fdstore.store.addresses import SCHEME, Address, parse_uri
 from fdstore.store.keys import TreeKeys, in_pieces, is_process, process_keys
-from fdstore.store.record_format import replies_or_damage, show_bytes, unreadable
+from fdstore.store.record_format import replies_of_trees, replies_or_damage, show_bytes, unreadable
 from fdstore.store.views.overview import recent_names
 from fdstore.store.views.word_excerpts import FoundPlace, read_excerpts
 from fdstore.store.word_places import KINDS, Kind, WordPlace, place_of
@@ -120,7 +120,7 @@ def _candidates(
     trees: list[TreeKeys], words: list[str], damaged: list[Unreadable] | None
 ) -> Operation[Iterator[_Candidate]]:
     """Return the processes that have all words, tree by tree."""
-    replies = yield from replies_or_damage(
+    replies = yield from replies_of_trees(
         [
             ("ZRANGE", tree.words, start, start + b"\xff", "BYLEX", "LIMIT", 0, MAX_PLACES)
             for tree in trees

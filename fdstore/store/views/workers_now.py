@@ -11,7 +11,7 @@ from fdstore.model.records import Moment, Record
 from fdstore.setup.settings import queue_prefix
 from fdstore.store.hashes import Hash
 from fdstore.store.keys import ProcessKeys, TreeKeys, member_of
-from fdstore.store.record_format import replies_or_damage
+from fdstore.store.record_format import replies_of_trees, replies_or_damage
 from fdstore.store.views.overview import recent_names
 from fdstore.store.views.worker_registry import WorkerLoad, read_workers
 from fdstore.wire.operation import Operation
@@ -117,11 +117,11 @@ def _jobs(prefix: str) -> Operation[tuple[list[Job], int]]:
     """Return the processes with leases, and how many live trees have been looked at."""
     found = yield from recent_names(prefix, MAX_TREES)
     trees = [TreeKeys(prefix, name) for name in found.names]
-    live = yield from replies_or_damage([("HGET", tree.record, "live") for tree in trees])
+    live = yield from replies_of_trees([("HGET", tree.record, "live") for tree in trees])
     trees = [
         tree for tree, count in zip(trees, live, strict=True) if isinstance(count, bytes) and count != b"0"
     ]
-    leases = yield from replies_or_damage([("ZRANGE", tree.leases, 0, MAX_LEASES - 1) for tree in trees])
+    leases = yield from replies_of_trees([("ZRANGE", tree.leases, 0, MAX_LEASES - 1) for tree in trees])
     members: list[ProcessKeys] = []
     for tree, ids in zip(trees, leases, strict=True):
         if isinstance(ids, list):

@@ -108,7 +108,7 @@ class Runner:
             request: Request = next(operation)
             while True:
                 try:
-                    if type(request) is list:
+                    if isinstance(request, list):
                         reply: Any = await self._round_trip(request, waits_for)
                     else:
                         reply = await self._serve(request, flights, waits_for)

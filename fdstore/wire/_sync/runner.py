@@ -106,7 +106,7 @@ class Runner:
             request: Request = next(operation)
             while True:
                 try:
-                    if type(request) is list:
+                    if isinstance(request, list):
                         reply: Any = self._round_trip(request, waits_for)
                     else:
                         reply = self._serve(request, flights, waits_for)

@@ -16,12 +16,13 @@ from redis.exceptions import (
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import TimeoutError as LostReply
 
 from fdstore.errors import StoreUnavailable, UnknownOutcome
 from fdstore.setup.url_options import Address
 from fdstore.wire import retry
 from fdstore.wire.cluster_routing import AtNode, AttemptFailed, Drop, Pause, ReceiveAt, Router, SendAt
-from fdstore.wire.operation import Alongside, Batch, Everywhere, Operation, Receive, Send
+from fdstore.wire.operation import Alongside, Apart, Batch, Everywhere, Operation, Receive, Send
 from fdstore.wire.redis_errors import WRONG_TYPE
 from fdstore.wire.scripts import hset_if_accepted, script
 from fdstore.wire.slots import guarded, key_of, units_of
@@ -279,6 +280,54 @@ def test_a_batch_does_not_wait_for_reads_alongside_it_that_fail(nodes: Nodes, fa
     assert (len(nodes.asked), nodes.paused) == (2, [])
 
 
+def apart(*reads: tuple[Any, ...]) -> Operation[Any]:
+    return (yield Apart(reads))
+
+
+def test_a_lost_node_costs_reads_of_many_trees_its_own_alone(nodes: Nodes) -> None:
+    nodes.says[TWO] = iter([AttemptFailed(LostConnection("gone"), sent=True)] * 2)
+
+    one, two, three = nodes.run(apart(("GET", LOW), ("GET", HIGH), ("GET", LOW)))
+
+    assert (one, three) == (LOW, LOW)
+    assert isinstance(two, StoreUnavailable)
+    assert nodes.paused == []
+
+
+def test_a_node_that_returns_at_once_answers_reads_of_many_trees(nodes: Nodes) -> None:
+    nodes.says[TWO] = iter([AttemptFailed(LostConnection("gone"), sent=True)])
+
+    assert nodes.run(apart(("GET", LOW), ("GET", HIGH))) == [LOW, HIGH]
+
+
+def test_reads_of_many_trees_wait_once_for_a_node_that_hangs(nodes: Nodes) -> None:
+    nodes.says[TWO] = iter([AttemptFailed(LostReply("slow"), sent=True)])
+
+    one, two = nodes.run(apart(("GET", LOW), ("GET", HIGH)))
+
+    assert one == LOW
+    assert isinstance(two, StoreUnavailable)
+    assert len(nodes.asked) == 2
+
+
+def test_reads_of_many_trees_follow_a_slot_that_has_moved(nodes: Nodes) -> None:
+    slot = key_slot(HIGH.encode())
+    nodes.says[TWO] = iter([[MovedError(f"{slot} one:1")], ["OK", HIGH]])
+    nodes.says[ONE] = iter([[LOW], [AskError(f"{slot} two:2")]])
+
+    assert nodes.run(apart(("GET", LOW), ("GET", HIGH))) == [LOW, HIGH]
+    assert nodes.asked[-1] == (TWO, [("ASKING",), ("GET", HIGH)])
+
+
+def test_a_request_without_a_key_goes_to_a_node_that_answers(nodes: Nodes) -> None:
+    nodes.router = Router("the test", (ONE, TWO))
+    nodes.ask(("GET", LOW))
+    nodes.says[ONE] = iter([AttemptFailed(LostConnection("gone"), sent=False)] * 9)
+
+    assert nodes.ask(("TIME",)) == ["OK"]
+    assert [address for address, _ in nodes.asked] == [ONE, ONE, TWO]
+
+
 def test_the_slot_map_of_a_node_without_slots_is_ignored(nodes: Nodes) -> None:
     nodes.first_maps = [[]]
     nodes.router = Router("the test", (TWO, ONE))
@@ -324,4 +373,5 @@ def test_the_nodes_of_a_request_are_those_of_its_keys(nodes: Nodes) -> None:
 
     assert nodes.router.nodes_of([("GET", LOW), ("PING",)]) == (ONE,)
     assert nodes.router.nodes_of([("GET", HIGH), ("GET", LOW)]) == (ONE, TWO)
+    assert nodes.router.nodes_of(Apart([("GET", HIGH), ("GET", LOW)])) == ()
     assert nodes.router.nodes_of(Everywhere([("INFO",)])) == (ONE, TWO)
