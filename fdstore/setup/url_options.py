@@ -154,6 +154,9 @@ TLS_OPTIONS = frozenset(
         *("ssl_min_version", "ssl_password"),
     }
 )
+TLS_VERSIONS = {"769": "TLS 1.0", "770": "TLS 1.1", "771": "TLS 1.2", "772": "TLS 1.3"}
+"""The values of `ssl_min_version`, and which version each is."""
+
 SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 OPTIONS = frozenset({"db", "username", "password", "client_name"}) | TLS_OPTIONS | SENTINEL_OPTIONS
 """Options that the query of a URL may contain."""
@@ -194,6 +197,12 @@ def check_options(parts: SplitResult) -> None:
             raise ValueError(f"the option {name!r} is for sentinel://")
         if name == "db":
             check_database(value)
+        if name == "ssl_min_version" and value not in TLS_VERSIONS:
+            known = ", ".join(f"{number} ({version})" for number, version in TLS_VERSIONS.items())
+            raise ValueError(f"the option 'ssl_min_version' is a number of TLS: {known}")
+    named = dict(parse_qsl(parts.query))
+    if "ssl_keyfile" in named and "ssl_certfile" not in named:
+        raise ValueError("the option 'ssl_keyfile' is the key of a certificate: name that with ssl_certfile")
 
 
 def check_login(parts: SplitResult) -> None:

@@ -19,6 +19,9 @@ _HINTS = {
         "IP address mismatch": "the URL names an address, so write the name that the certificate has",
         "Hostname mismatch": "write the name that the certificate has in the URL",
         "CERTIFICATE_VERIFY_FAILED": "?ssl_ca_certs=FILE names the certificate of its authority",
+        "NO_CERTIFICATE_OR_CRL_FOUND": "ssl_ca_certs names a file without a certificate",
+        "KEY_VALUES_MISMATCH": "ssl_keyfile is not the key of ssl_certfile",
+        "PEM lib": "ssl_certfile and ssl_keyfile name files with a certificate and with its key",
     },
 }
 """The advice for words of an error, by the scheme of the URL."""
