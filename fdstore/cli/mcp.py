@@ -209,7 +209,7 @@ async def _serve_http(
     from fdstore.hosts.mcp.bearer import StoredTokens
     from fdstore.hosts.mcp.http import make_app, url_of
     from fdstore.hosts.mcp.server import build_server
-    from fdstore.http.address import listen
+    from fdstore.http.address import allowed_names, listen
     from fdstore.http.server import HttpServer
 
     tokens = StoredTokens(toolsets) if require_token else None
@@ -217,7 +217,7 @@ async def _serve_http(
     http = HttpServer(make_app(server, address[0], hosts, tokens), toolsets.stopping)
     served = "processes of tokens" if require_token else toolsets.default.process
     with listen(*address) as listening:
-        output.say(f"fdstore: {served} at {url_of(listening, hosts)}")
+        output.say(f"fdstore: {served} at {url_of(listening, allowed_names(address[0], hosts))}")
         await http.serve(sockets=[listening])
 
 

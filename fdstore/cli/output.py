@@ -330,7 +330,8 @@ def show_logs(level: str = "warning", log_format: LogFormat = "text") -> None:
         handler = ToStderr(level.upper())
         handler.setFormatter(formatter(log_format, "%(name)s: %(message)s"))
         log.addHandler(handler)
-        logging.getLogger("uvicorn").addHandler(handler)
+        for other in ("uvicorn", "mcp"):
+            logging.getLogger(other).addHandler(handler)
         if level != "warning":
             log.setLevel(level.upper())
 

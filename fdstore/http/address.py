@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Sequence
-from ipaddress import ip_address
+from contextlib import suppress
+from ipaddress import IPv6Address, ip_address
 
 from fdstore.errors import FDStoreError, InvalidArgument, quoted
+from fdstore.http.callers import host_name
+
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]")
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 """The names by which this machine calls itself, as in the header Host."""
@@ -58,18 +63,32 @@ def is_wildcard(host: str) -> bool:
 
 
 def allowed_names(host: str, names: Sequence[str]) -> list[str]:
-    """Return the host names by which clients may call the server. Raises `InvalidArgument` if none is
-    known."""
-    found = list(names)
+    """Return the host names by which clients may call the server, as `callers.host_name` returns them. Raises
+    `InvalidArgument` for what is no name of a host, and if none is known.
+
+    >>> allowed_names("0.0.0.0", ["FD.example.org:8000", "fd::1"])
+    ['fd.example.org', '[fd::1]']
+    """
+    found = [_called_name(each) for each in names]
     if is_loopback(host):
         found += LOOPBACK_NAMES
     elif not is_wildcard(host):
-        found.append(f"[{host}]" if ":" in host else host)
+        found.append(f"[{host}]" if ":" in host else host.lower())
     if not found:
         raise InvalidArgument(
             "host", f"{host} means all interfaces, so name the hosts that clients call with --allow-host"
         )
     return list(dict.fromkeys(found))
+
+
+def _called_name(name: str) -> str:
+    """Return a name that a person gave, without its port, in the form of the header Host."""
+    with suppress(ValueError):
+        return f"[{IPv6Address(name.strip('[]'))}]"
+    found = host_name(name)
+    if not _HOST_NAME.fullmatch(found):
+        raise InvalidArgument("host", f"{quoted(name)} is not the name of a host, e.g. fd.example.org")
+    return found
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -34,6 +34,19 @@ def is_own_origin(origin: str | None, host: str) -> bool:
         return False
 
 
+def is_called(names: Collection[str], host: str | None) -> bool:
+    """Return whether a request calls a server by one of these names."""
+    return host_name(host or "") in names
+
+
+def comes_from(names: Collection[str], origin: str | None) -> bool:
+    """Return whether a request comes from no page, or from one of these hosts."""
+    try:
+        return origin is None or host_name(urlsplit(origin).netloc) in names
+    except ValueError:
+        return False
+
+
 def calls_one_of(names: Collection[str], host: str | None, origin: str | None) -> bool:
     """Return whether a request calls a server by one of these names, and comes from no page of another.
 
@@ -41,8 +54,4 @@ def calls_one_of(names: Collection[str], host: str | None, origin: str | None) -
     >>> calls_one_of(own, "[::1]:80", None), calls_one_of(own, "localhost:80", "https://evil.example")
     (True, False)
     """
-    try:
-        called = [host or "", *(() if origin is None else (urlsplit(origin).netloc,))]
-    except ValueError:
-        return False
-    return all(host_name(each) in names for each in called)
+    return is_called(names, host) and comes_from(names, origin)

@@ -21,18 +21,22 @@ from tests.on_redis.hosts.mcp.sessions import toolsets_at
 
 
 @asynccontextmanager
-async def served(redis_url: str, *, with_tokens: bool = False, **access: Any) -> AsyncIterator[str]:
+async def served(
+    redis_url: str, *, with_tokens: bool = False, names: tuple[str, ...] = (), **access: Any
+) -> AsyncIterator[str]:
     """Yield the URL of a server for the process `triage`, or with tokens for what they name."""
-    async with serving(toolsets_at(redis_url, **access), with_tokens=with_tokens) as url:
+    async with serving(toolsets_at(redis_url, **access), with_tokens=with_tokens, names=names) as url:
         yield url
 
 
 @asynccontextmanager
-async def serving(toolsets: Toolsets, *, with_tokens: bool = False) -> AsyncIterator[str]:
+async def serving(
+    toolsets: Toolsets, *, with_tokens: bool = False, names: tuple[str, ...] = ()
+) -> AsyncIterator[str]:
     tokens = StoredTokens(toolsets) if with_tokens else None
     server = build_server(toolsets, find_access=None if tokens is None else tokens.access)
     with listen("127.0.0.1", 0) as listening:
-        http = HttpServer(make_app(server, "127.0.0.1", (), tokens), toolsets.stopping)
+        http = HttpServer(make_app(server, "127.0.0.1", names, tokens), toolsets.stopping)
         task = asyncio.create_task(http.serve(sockets=[listening]))
         try:
             yield url_of(listening)
@@ -52,9 +56,9 @@ async def calling(url: str, secret: str = "", *, era: str = "2026-07-28") -> Asy
         yield client
 
 
-async def status_of(url: str, **headers: str) -> int:
+async def status_of(url: str, **headers: str | bytes) -> int:
     """Return the status of a request that lists the tools."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    accepted = {"Accept": "application/json, text/event-stream", **headers}
+    accepted: dict[str, str | bytes] = {"Accept": "application/json, text/event-stream", **headers}
     async with httpx2.AsyncClient(verify=False) as http:
         return (await http.post(url, json=body, headers=accepted)).status_code

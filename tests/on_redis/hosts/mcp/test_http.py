@@ -15,6 +15,7 @@ from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.hosts.mcp.access import access_to, tools_of
 from fdstore.hosts.mcp.toolsets import Toolsets
+from fdstore.http.connections import once_per_minute
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.tokens import PERMISSIONS, add_token, new_secret, remove_token
 from fdstore.tools.catalogue import READING_TOOLS
@@ -63,6 +64,39 @@ def test_a_web_page_of_another_origin_cannot_call_the_server(redis_url: str) -> 
             ]
 
     assert asyncio.run(main()) == [421, 421, 403, 403]
+
+
+def test_the_names_of_a_server_are_known_in_letters_of_any_size(redis_url: str) -> None:
+    async def main() -> list[int]:
+        async with served(redis_url, names=("FD.Example.org:8000", "fd00::1")) as url:
+            hosts = [
+                "fd.example.org",
+                "FD.EXAMPLE.ORG:80",
+                "LocalHost",
+                "[fd00::1]:80",
+                "fd.example.org.evil",
+            ]
+            found = [await status_of(url, Host=host) for host in hosts]
+            return [*found, await status_of(url, Origin="HTTPS://FD.example.org")]
+
+    # 400: the request is let in, and begins no session
+    assert asyncio.run(main()) == [400, 400, 400, 400, 421, 400]
+
+
+def test_refused_headers_are_logged_once_and_without_their_control_characters(
+    redis_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(once_per_minute, "_passed_at", {})
+
+    async def main() -> None:
+        async with served(redis_url) as url:
+            for host in (b"one\x9b2J.example", b"two.example", b"three.example"):
+                await status_of(url, Host=host)
+
+    asyncio.run(main())
+
+    [said] = [each.getMessage() for each in caplog.records if "--allow-host" in each.getMessage()]
+    assert "one\\x9b2J.example" in said
 
 
 def test_a_request_without_a_valid_token_is_refused(redis_url: str, store: Store) -> None:
@@ -181,6 +215,8 @@ def test_a_store_that_is_down_does_not_make_a_token_invalid() -> None:
         (["--http", "0.0.0.0:0"], "--require-token is needed; 0.0.0.0 means all interfaces"),
         (["--http", "0.0.0.0:0", "--allow-host", "fd.example.org"], "--require-token is needed"),
         (["--http", "fd.example.org:8000"], "--require-token is needed"),
+        (["--http", "[::1]:0", "--allow-host", "https://fd.example.org"], "is not the name of a host"),
+        (["--http", "[::1]:0", "--allow-host", "*"], "is not the name of a host"),
         (["--http", "127.0.0.1:0", "--require-token", "--process", "triage"], "leave --process out"),
         (["--http", "127.0.0.1:http"], "is not HOST:PORT"),
         (["--require-token"], "need --http"),
