@@ -34,8 +34,7 @@ from fdstore.errors import (
 from fdstore.model.msgspec_types import prepare
 from fdstore.model.records import Count, Moment, Ordinal, Total, TreeLimits, Unreadable
 from fdstore.text.layout import show_controls
-from fdstore.wire.operation import Apart, Batch, Command, Operation
-from fdstore.wire.slots import key_of
+from fdstore.wire.operation import Apart, Batch, Command, Operation, key_of
 
 T = TypeVar("T")
 

@@ -32,6 +32,20 @@ Command: TypeAlias = tuple[Value, ...]
 Batch: TypeAlias = list[Command]
 
 
+def key_of(command: Command) -> Value | None:
+    """Return the first key of a command; None if it has none."""
+    match command:
+        case ("EVALSHA" | "EVAL", _, count, *rest):
+            return rest[0] if count else None
+        case ("OBJECT", _, key):
+            return key
+        case ("XREAD", *rest):
+            return rest[rest.index("STREAMS") + 1]
+        case ("MULTI" | "EXEC" | "PING" | "INFO" | "TIME", *_):
+            return None
+    return command[1]
+
+
 class Apart(list[Command]):
     """A batch of reads of many trees: in a Cluster a node that does not answer costs its own trees alone. In
     place of their replies stands the error, `StoreUnavailable`. No reply waits for a lost node to return."""

@@ -19,7 +19,7 @@ from typing import Any
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from fdstore.setup.url_options import Address
-from fdstore.wire.operation import Batch, Command, Value
+from fdstore.wire.operation import Batch, Command, key_of
 from fdstore.wire.scripts import text
 
 
@@ -112,20 +112,6 @@ def group_by_node(units: list[Unit], slots: Slots, *, in_order: bool) -> list[tu
         else:
             found.append(unit)
     return runs
-
-
-def key_of(command: Command) -> Value | None:
-    """Return the first key of a command; None if it has none."""
-    match command:
-        case ("EVALSHA" | "EVAL", _, count, *rest):
-            return rest[0] if count else None
-        case ("OBJECT", _, key):
-            return key
-        case ("XREAD", *rest):
-            return rest[rest.index("STREAMS") + 1]
-        case ("MULTI" | "EXEC" | "PING" | "INFO" | "TIME", *_):
-            return None
-    return command[1]
 
 
 def slot_of(command: Command) -> int | None:
