@@ -9,6 +9,7 @@ version of the server: after an upgrade the problem is one again, if it still is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -35,6 +36,11 @@ def key_of_accepted(prefix: str) -> str:
 def read_accepted(prefix: str) -> Operation[dict[str, Accepted]]:
     """Return what is accepted, by subject. One that cannot be read is not. One round trip."""
     [found] = yield [("HGETALL", key_of_accepted(prefix))]
+    return decode_accepted(found)
+
+
+def decode_accepted(found: Any) -> dict[str, Accepted]:
+    """Return what is accepted, by subject, from the hash of it."""
     pairs = found.items() if isinstance(found, Mapping) else zip(found[::2], found[1::2], strict=True)
     accepted = {}
     for subject, value in pairs:

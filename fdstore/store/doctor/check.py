@@ -109,7 +109,12 @@ def examine(place: StoreUrl) -> Operation[list[Finding]]:
     """Return all findings about the servers and the connection to them. One round trip for each."""
     servers = yield from primaries("server", "memory", "persistence", "replication", with_settings=True)
     way = safety.way_to(place)
-    found = [safety.password(way), safety.encryption(way)]
+    return [safety.password(way), safety.encryption(way), *judge_servers(servers, way)]
+
+
+def judge_servers(servers: list[Primary], way: safety.Way) -> list[Finding]:
+    """Return all findings about some servers that are reached in a way."""
+    found: list[Finding] = []
     for each in servers:
         of_one = _findings(each, way)
         if len(servers) > 1:

@@ -20,7 +20,9 @@ from fdstore.errors import DamagedRecord
 from fdstore.model.records import Count, Moment
 from fdstore.setup.settings import queue_prefix
 from fdstore.store.clock import seconds_of
-from fdstore.store.doctor.check import eviction, primaries, version, why_no_writes
+from fdstore.store.doctor.accepted import apply, decode_accepted, key_of_accepted
+from fdstore.store.doctor.check import eviction, judge_servers, primaries, version, why_no_writes
+from fdstore.store.doctor.safety import Way
 from fdstore.store.hashes import Hash
 from fdstore.store.keys import process_keys
 from fdstore.store.processes.process_records import PROCESS, TreeHoldings
@@ -107,6 +109,9 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 TOTALS = Hash(Totals)
 
+_SOMEHOW = Way(leaves_machine=False, has_password=False, has_tls=False)
+"""The way to a store of which nothing is judged: its URL is not known here."""
+
 _SUMMED = [
     each for each in TOTALS.names if each in TreeHoldings.__struct_fields__ and each != "oldest_question"
 ]
@@ -155,6 +160,23 @@ class StoreGauges(Totals, frozen=True, kw_only=True):
             "fdstore_store_oldest_question_age_seconds",
             "How long the oldest question of an agent has waited.",
             plots=(Plot("Questions to people", "age of the oldest, s"),),
+        ),
+    ]
+    takes_writes: Annotated[
+        bool,
+        Metric(
+            "fdstore_store_takes_writes",
+            "1 if Redis takes writes, as far as its INFO says.",
+            plots=(Plot("Problems of Redis", "takes writes", unit="short"),),
+        ),
+    ]
+    problems: Annotated[
+        int,
+        Metric(
+            "fdstore_store_problems",
+            "Problems that `fdstore doctor` finds in the INFO of all primaries, without accepted ones: one "
+            "does not answer, its memory is nearly full, a setting is unsafe, its disk fails.",
+            plots=(Plot("Problems of Redis", "problems", unit="short"),),
         ),
     ]
     unsafe: str = ""
@@ -207,13 +229,17 @@ def store_totals(prefix: str, usage: Iterable[TreeHoldings], swept_at: float) ->
 
 def read_gauges(prefix: str) -> Operation[StoreGauges]:
     """Return the state of a store. Two round trips. Raises `StoreUnavailable`."""
-    sums, *registered = yield from replies_or_damage([TOTALS.read(totals_key(prefix)), *worker_reads(prefix)])
+    sums, accepted, *registered = yield from replies_or_damage(
+        [TOTALS.read(totals_key(prefix)), ("HGETALL", key_of_accepted(prefix)), *worker_reads(prefix)]
+    )
     servers = yield from primaries("server", "memory", "persistence", "replication")
     now_s = seconds_of(registered[0])
     totals = TOTALS.decode_readable(sums)
     is_damaged = any(isinstance(reply, DamagedRecord) for reply in registered)
     alive = [] if is_damaged else decode_workers(registered).alive
     infos = [each.info for each in servers if not each.error]
+    known = {} if isinstance(accepted, DamagedRecord) else decode_accepted(accepted)
+    refuses = "; ".join(filter(None, map(why_no_writes, infos)))
     unsafe = [found.said for info in infos for found in (version(info), eviction(info)) if not found.ok]
     return StoreGauges(
         **msgspec.structs.asdict(totals),
@@ -223,7 +249,9 @@ def read_gauges(prefix: str) -> Operation[StoreGauges]:
         used_memory_bytes=sum(int(info.get("used_memory", 0)) for info in infos),
         max_memory_bytes=sum(int(info.get("maxmemory", 0)) for info in infos),
         unsafe="; ".join(unsafe),
-        refuses="; ".join(filter(None, map(why_no_writes, infos))),
+        refuses=refuses,
+        takes_writes=not refuses,
+        problems=sum(not each.ok for each in apply(judge_servers(servers, _SOMEHOW), known)),
     )
 
 

@@ -13,18 +13,22 @@ from contextlib import closing
 from typing import Any, NamedTuple
 
 import pytest
+import redis
 
+import fdstore
 from fdstore.agents.runtime.queue import Dispatcher
 from fdstore.client import Process, Store
 from fdstore.errors import InvalidArgument
 from fdstore.http.address import listen
 from fdstore.local.redis_server import PrivateServer
 from fdstore.store.clock import redis_now
+from fdstore.store.doctor import accepted, check
 from fdstore.store.keys import process_keys
 from fdstore.store.processes import leases, processes
 from fdstore.store.views import gauges
 from fdstore.store.views.worker_registry import WorkerLoad
 from fdstore.telemetry.counts import Counts
+from fdstore.wire.store_url import parse_store_url
 from fdstore_workers import health
 from fdstore_workers.health import StoreProbe, WorkerHealth
 from fdstore_workers.status_server import GAUGES, StatusServer, open_status
@@ -51,6 +55,28 @@ def test_the_sums_of_any_number_of_trees_cost_two_round_trips(store: Store) -> N
     assert found.text_bytes == sum(store.tree(f"tree-{number}").bytes for number in range(40))
     assert 0 <= found.sweep_lag_s < 60
     assert found.used_memory_bytes > 0
+
+
+def test_the_problems_that_doctor_finds_are_counted_until_they_are_accepted() -> None:
+    with (
+        PrivateServer({"appendonly": "yes"}) as server,
+        fdstore.connect(server.url) as store,
+        closing(redis.Redis.from_url(server.url)) as client,
+    ):
+
+        def found() -> tuple[int, bool]:
+            read = store.run(gauges.read_gauges("fdstore"))
+            return read.problems, read.takes_writes
+
+        assert found() == (0, True)
+        client.config_set("appendonly", "no")
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        assert found() == (2, True)
+        findings = store.run(check.examine(parse_store_url(server.url)))
+        store.run(accepted.accept("fdstore", "durability", "a cache", findings))
+        assert found() == (1, True)
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+        assert found() == (2, False)
 
 
 def test_before_the_first_sweep_the_sums_are_unknown(store: Store, proc: Process) -> None:
