@@ -14,6 +14,7 @@ from fdstore.errors import InvalidArgument, NotFound
 from fdstore.text.quantities import ago, moment
 
 if TYPE_CHECKING:
+    from fdstore.model.records import Unreadable
     from fdstore.store.tokens import Token
 
 USES: dict[str, Use] = {"add": "make", "ls": "look", "rm": "remove"}
@@ -56,7 +57,8 @@ def token(
     """Add, list or remove tokens, by which `fdstore mcp --http` knows its callers.
 
     A token is shown once, when it is added; only its hash is stored. A removed token is refused from the next
-    request on. A server gives no token more than its own --allow.
+    request on; one that cannot be read is removed by its hash, which `ls` tells. A server gives no token more
+    than its own --allow.
 
     \b
     fdstore token add ada --process triage --allow read,write --expires 30d
@@ -84,8 +86,10 @@ def token(
             session.show({"removed": name}, f"removed {name}")
             return
         if action == "ls":
-            found, now_s = store.run(tokens.list_tokens(store.prefix)), store.run(redis_now())
+            damaged: list[Unreadable] = []
+            found, now_s = store.run(tokens.list_tokens(store.prefix, damaged)), store.run(redis_now())
             _show(session, found, now_s)
+            output.report_unreadable(damaged, as_json=session.as_json)
             return
         try:
             store.run(record(store.prefix, str(process)))

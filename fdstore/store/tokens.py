@@ -13,15 +13,23 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from contextlib import suppress
 from typing import Literal, get_args
 
 import msgspec
 
 from fdstore.errors import FDStoreError, InvalidArgument, NotFound, quoted
-from fdstore.model.records import Moment, Record
+from fdstore.model.records import MAX_MOMENT_S, Moment, Record, Unreadable
 from fdstore.store.clock import redis_now, seconds_of
 from fdstore.store.keys import check_process
-from fdstore.store.record_format import decode_moment, decode_record, decoding, show_bytes
+from fdstore.store.record_format import (
+    UNREADABLE,
+    decode_moment,
+    decode_record,
+    decoding,
+    show_bytes,
+    skipping,
+)
 from fdstore.wire.operation import Operation
 
 Permission = Literal["read", "write", "pipe", "export", "python", "answer"]
@@ -32,6 +40,7 @@ USED_EVERY_S = 60.0
 """The interval at which the use of a token is recorded."""
 
 _MARK = "fdst_"
+_HASHED = "the token with the hash"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 _MAX_CHARS = 200
 
@@ -74,15 +83,17 @@ def add_token(
     expires_s: float | None = None,
 ) -> Operation[Token]:
     """Store a new token, whose text is `secret`. The process need not exist yet. Raises `InvalidArgument`,
-    also for a name that is taken."""
+    also for a name that is taken and for an end beyond all calendars."""
     if not _NAME.fullmatch(name):
         raise InvalidArgument("name", f"{quoted(name)} is not a name; use 1-64 letters, digits, _ . @ and -")
     if not permissions:
         raise InvalidArgument("allow", f"name at least one of: {', '.join(PERMISSIONS)}")
     check_process(process)
-    if any(each.name == name for _, each in (yield from _tokens(prefix))):
+    if any(each.name == name for each in (yield from _tokens(prefix)).values()):
         raise InvalidArgument("name", f"there is a token {name} already; remove it, or use another name")
     now_s = yield from redis_now()
+    if expires_s is not None and now_s + expires_s >= MAX_MOMENT_S:
+        raise InvalidArgument("expires", "it is after the year 9999; without it a token never expires")
     token = Token(
         name=name,
         process=process,
@@ -108,7 +119,7 @@ def find_token(prefix: str, secret: str) -> Operation[Token | None]:
     ]
     if stored is None:
         return None
-    token, now_s = _decoded(stored, used), seconds_of(time)
+    token, now_s = _decoded(stored, used, f"{_HASHED} {digest}"), seconds_of(time)
     if token.expires_at is not None and now_s >= token.expires_at:
         return None
     if token.used_at is None or not 0 <= now_s - token.used_at < USED_EVERY_S:
@@ -119,34 +130,43 @@ def find_token(prefix: str, secret: str) -> Operation[Token | None]:
     return token
 
 
-def list_tokens(prefix: str) -> Operation[list[Token]]:
-    """Return all tokens, expired ones too, by name. Raises `DamagedRecord`."""
-    return sorted((each for _, each in (yield from _tokens(prefix))), key=lambda each: each.name)
+def list_tokens(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[list[Token]]:
+    """Return all tokens, expired ones too, by name; add those that cannot be read to `damaged`."""
+    return sorted((yield from _tokens(prefix, damaged)).values(), key=lambda each: each.name)
 
 
 def remove_token(prefix: str, name: str) -> Operation[None]:
-    """Remove a token; the next request with it is refused. Raises `NotFound`, which lists the names."""
-    known = yield from _tokens(prefix)
-    digests = [digest for digest, each in known if each.name == name]
+    """Remove a token; the next request with it is refused. One that cannot be read has its hash for a name.
+    Raises `NotFound`, which lists the names."""
+    damaged: list[Unreadable] = []
+    known = yield from _tokens(prefix, damaged)
+    digests = [digest for digest, each in known.items() if each.name == name]
+    if f"{_HASHED} {name}" in [each.what for each in damaged]:
+        digests.append(name)
     if not digests:
-        raise NotFound(f"token {name}", tuple(each.name for _, each in known))
+        raise NotFound(f"token {name}", tuple(each.name for each in known.values()))
     yield [("HDEL", key, *digests) for key in (logins_key(prefix), uses_key(prefix))]
 
 
-def _tokens(prefix: str) -> Operation[list[tuple[str, Token]]]:
+def _tokens(prefix: str, damaged: list[Unreadable] | None = None) -> Operation[dict[str, Token]]:
+    """Return the tokens by their hashes; add those that cannot be read to `damaged`."""
     stored, used = yield [("HGETALL", logins_key(prefix)), ("HGETALL", uses_key(prefix))]
     uses = dict(zip(used[::2], used[1::2], strict=True))
-    return [
-        (show_bytes(digest), _decoded(record, uses.get(digest)))
-        for digest, record in zip(stored[::2], stored[1::2], strict=True)
-    ]
+    found = {}
+    for digest, record in zip(stored[::2], stored[1::2], strict=True):
+        with skipping([] if damaged is None else damaged):
+            hashed = show_bytes(digest)
+            found[hashed] = _decoded(record, uses.get(digest), f"{_HASHED} {hashed}")
+    return found
 
 
-def _decoded(stored: bytes, used: bytes | None) -> Token:
-    token = decode_record(stored, Token, "a token")
-    with decoding("a token"):
+def _decoded(stored: bytes, used: bytes | None, what: str) -> Token:
+    token = decode_record(stored, Token, what)
+    with decoding(what):
+        check_process(token.process)
+    used_at = None
+    with suppress(*UNREADABLE):  # it permits nothing, and servers may write it
         used_at = None if used is None else decode_moment(used)
-    check_process(token.process)
     return msgspec.structs.replace(token, used_at=used_at)
 
 

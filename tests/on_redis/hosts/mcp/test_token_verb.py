@@ -40,6 +40,30 @@ def test_a_token_is_shown_once_and_stored_as_its_hash(token: Run, store: Store, 
     assert secret not in token("ls").output + token("ls", "--json").output
 
 
+def test_a_token_that_cannot_be_read_hides_and_hinders_no_other(
+    token: Run, store: Store, execute: Any
+) -> None:
+    token("add", "ada", "--process", "triage")
+    execute("HSET", "fdstore:logins", "beef", '{"name": "odd", "expires_at": 1e300}')
+    execute("HSET", "fdstore:token_uses", execute("HKEYS", "fdstore:logins")[0], "yesterday")
+
+    listed, added, removed = token("ls"), token("add", "bob", "--process", "triage"), token("rm", "ada")
+    by_hash = token("rm", "beef")
+
+    assert "ada" in listed.stdout
+    assert "the token with the hash beef cannot be read" in listed.stderr
+    assert [each.exit_code for each in (listed, added, removed, by_hash)] == [0, 0, 0, 0]
+    assert [each["name"] for each in map(json.loads, token("ls", "--json").stdout.splitlines())] == ["bob"]
+
+
+def test_a_token_that_expires_beyond_all_calendars_is_refused(token: Run) -> None:
+    refused = token("add", "ada", "--process", "triage", "--expires", "99999999d")
+
+    assert refused.exit_code == 1
+    assert "after the year 9999" in refused.stderr
+    assert token("ls").exit_code == 0
+
+
 def test_a_token_for_a_process_that_is_not_there_names_those_that_are(token: Run, store: Store) -> None:
     store.process("triage")
 
