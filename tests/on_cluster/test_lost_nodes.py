@@ -15,8 +15,9 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.store.processes import leases
 from fdstore.wire import connection_options, retry
-from fdstore_workers.sweeper import collect_due, sweep
+from fdstore_workers.sweeper import Sweeper, collect_due, sweep
 from tests.on_cluster.cluster import Cluster, ClusterNode
 from tests.outages import advance, stopped
 from tests.thorough import thorough
@@ -133,6 +134,28 @@ def test_a_lost_node_hides_its_own_trees_alone(
     [unreadable] = survey.unreadable
     assert unreadable.what == f"tree {lost.id}"
     assert "its node does not answer" in unreadable.problem
+
+
+def test_a_worker_sweeps_without_a_node_that_has_what_workers_say_of_themselves(
+    cluster: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.2)
+    monkeypatch.setattr(leases, "LEASE_S", 0.0)  # a new sweeper waits for half a lease
+    victim = cluster.node_of("fdstore:workers:load")
+    assert victim is cluster.node_of("fdstore:totals")
+    names = [f"tree-{number}" for number in range(30)]
+    lost = next(name for name in names if cluster.node_of(f"{{{name}}}") is victim)
+    safe = next(name for name in names if cluster.node_of(f"{{{name}}}") is not victim)
+    for name in (lost, safe):
+        store.process(name).create("one")
+    sweeper = Sweeper(store, "host:1", lambda _: None)
+    victim.server.kill()
+
+    sweeper._round()
+
+    skipped = {each.getMessage().partition(" is skipped")[0] for each in caplog.records}
+    assert skipped >= {"the registration of this worker", "the sums of all trees", f"tree {lost}"}
+    assert f"tree {safe}" not in skipped
 
 
 @pytest.mark.thorough("the same as with the blocking client")

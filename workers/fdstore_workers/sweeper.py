@@ -33,6 +33,8 @@ from fdstore.errors import (
     InvalidProgram,
     NewerFormat,
     NotFound,
+    StoreUnavailable,
+    UnknownOutcome,
 )
 from fdstore.model.records import TreeLimits, Unreadable
 from fdstore.setup.logs import facts
@@ -309,10 +311,8 @@ class Sweeper:
         return leases.SWEEP_EVERY_S
 
     def _store_totals(self, swept: Swept, swept_at: float) -> None:
-        try:
+        with self._without_its_node("the sums of all trees"):
             self._store.run(gauges.store_totals(self._store.prefix, swept.usage, swept_at))
-        except DamagedRecord as error:
-            self._report(error.what, error.problem)
 
     def _has_moved(self) -> None:
         self.moved_at = time.monotonic()
@@ -320,7 +320,7 @@ class Sweeper:
     def _register(self, moment: float) -> None:
         prefix, worker, load = self._store.prefix, self._worker, self._load()
         self._since = moment if self._since is None else min(self._since, moment)  # the clock may be set back
-        try:
+        with self._without_its_node("the registration of this worker"):
             self._store.run(
                 worker_registry.register_worker(
                     *(prefix, worker, worker_registry.HEARTBEAT_S, moment),
@@ -328,13 +328,20 @@ class Sweeper:
                     load=load and msgspec.structs.replace(load, since=self._since),
                 )
             )
-        except DamagedRecord as error:
-            self._report(error.what, error.problem)
 
     def _other_is_active_s(self) -> float:
         """Return for how many seconds another worker has the right to sweep, 0.0 if this one has it."""
-        try:
+        with self._without_its_node("the key of the worker that sweeps"):
             return self._store.run(worker_registry.acquire_sweep(self._store.prefix, self._worker, SWEEPER_S))
+        return 0.0  # two active sweepers do no harm
+
+    @contextmanager
+    def _without_its_node(self, what: str) -> Iterator[None]:
+        """Report what cannot be read or reached, and continue: the trees are swept without it. In a Cluster
+        it may be on a lost node; if no node answers, the round ends with its next request."""
+        try:
+            yield
         except DamagedRecord as error:
             self._report(error.what, error.problem)
-            return 0.0  # two active sweepers do no harm
+        except (StoreUnavailable, UnknownOutcome) as error:
+            self._report(what, str(error))
