@@ -35,7 +35,8 @@ def gc(session: CliSession, dry_run: bool) -> None:
     """
     from fdstore.errors import SKIPPABLE
     from fdstore.store.record_format import unreadable
-    from fdstore.store.trees.collect_trees import due_trees, within_reach
+    from fdstore.store.tree_facts import within_reach
+    from fdstore.store.trees.collect_trees import due_trees
 
     found: list[Collected] = []
     damaged: list[Unreadable] = []

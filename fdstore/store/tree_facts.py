@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fdstore.errors import DamagedRecord
+from fdstore.errors import DamagedRecord, TreeOutOfReach
 from fdstore.model.records import TreeCounts, TreeRecord, Unreadable
 from fdstore.store.hashes import Hash, pairs
 from fdstore.store.keys import TreeKeys, is_root
@@ -19,6 +19,7 @@ from fdstore.store.record_format import (
     required,
     show_bytes,
     skipping,
+    unreadable,
 )
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
@@ -51,6 +52,18 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
         elif damaged is not None:
             damaged.append(Unreadable(what=key, problem=f"{show_bytes(entry)} is not a tree"))
     return sorted(names)
+
+
+def within_reach(
+    trees: list[TreeKeys], unreached: list[Unreadable] | None = None
+) -> Operation[list[TreeKeys]]:
+    """Return those of these trees whose nodes answer, and add the others to `unreached`: what works on one
+    tree after another must not wait for a lost node of a Cluster. One round trip."""
+    replies = yield from replies_of_trees([("EXISTS", tree.record) for tree in trees])
+    away = [isinstance(each, TreeOutOfReach) for each in replies]
+    if unreached is not None:
+        unreached += [unreadable(each) for each in replies if isinstance(each, TreeOutOfReach)]
+    return [tree for tree, is_away in zip(trees, away, strict=True) if not is_away]
 
 
 def read_counts(trees: list[TreeKeys], damaged: list[Unreadable]) -> Operation[list[TreeCounts]]:

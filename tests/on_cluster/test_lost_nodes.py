@@ -4,6 +4,7 @@ the same client continues when the node returns or a replica is promoted."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ import fdstore.aio
 from fdstore.cli import cli
 from fdstore.client import Process, Store
 from fdstore.errors import StoreUnavailable, UnknownOutcome
+from fdstore.store.cold.moving import move_due
 from fdstore.store.processes import leases
+from fdstore.store.trees import ceilings
 from fdstore.wire import connection_options, retry
 from fdstore_workers.sweeper import Sweeper, collect_due, sweep
 from tests.on_cluster.cluster import Cluster, ClusterNode
@@ -156,6 +159,37 @@ def test_a_worker_sweeps_without_a_node_that_has_what_workers_say_of_themselves(
     skipped = {each.getMessage().partition(" is skipped")[0] for each in caplog.records}
     assert skipped >= {"the registration of this worker", "the sums of all trees", f"tree {lost}"}
     assert f"tree {safe}" not in skipped
+
+
+def test_contents_move_out_and_objects_go_without_a_lost_node(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore")
+
+    def holders(prefix: str) -> list[ClusterNode]:
+        return [cluster.node_of(f"{prefix}:{key}") for key in ("trees", "limits", "cold:trees", "cold:store")]
+
+    # of one prefix all keys of no tree are on the two other nodes
+    prefix = next(each for each in map("p{}".format, range(100)) if len(set(map(id, holders(each)))) < 3)
+    victim = next(node for node in cluster.nodes if node not in holders(prefix))
+    trees = {f"tree-{number}": cluster.node_of(f"{{tree-{number}}}") is victim for number in range(12)}
+    monkeypatch.setattr(retry, "DEADLINE_S", 0.2)
+    with fdstore.connect(cluster.url, prefix=prefix) as store:
+        for name, value in (("cold", f"file://{tmp_path}/o"), ("cold_after", "0s"), ("cold_min", "0")):
+            store.run(ceilings.put(store.prefix, name, value))
+        for name in trees:
+            store.process(name).create("one\n" * 5000)
+        assert move_due(store).contents == len(trees)
+        for name in trees:
+            store.process(name).create("two\n" * 5000)
+            store.process(name).close("fd:1")
+        victim.server.kill()
+
+        moved = move_due(store)
+
+    assert 0 < sum(trees.values()) < len(trees)
+    assert moved.contents == moved.deleted == len(trees) - sum(trees.values())
+    assert "is out of reach" in moved.problem
 
 
 @pytest.mark.thorough("the same as with the blocking client")

@@ -203,7 +203,7 @@ def collect_due(store: Store, report: Report | None = None, moved: Callable[[], 
     report = report or DamageLog()
     unreached: list[Unreadable] = []
     due = store.run(collect_trees.due_trees(store.prefix))
-    for tree in store.run(collect_trees.within_reach(due, unreached)):
+    for tree in store.run(tree_facts.within_reach(due, unreached)):
         moved()
         with _one_tree(tree.tree, report):
             collected = store.run(collect_trees.collect_tree(tree))

@@ -35,7 +35,9 @@ from fdstore.errors import (
     ObjectStoreUnavailable,
     StoreFull,
     StoreLostData,
+    TreeOutOfReach,
 )
+from fdstore.model.records import Unreadable
 from fdstore.store.cold.unneeded import Runs, delete_unneeded, give_up_upload, list_upload
 from fdstore.store.content_info import CONTENT, ContentInfo, descriptor_of
 from fdstore.store.contents.locating import pages_in, request, window_of
@@ -50,7 +52,7 @@ from fdstore.store.objects.records import new_where, path_of, store_id
 from fdstore.store.objects.settings import ENDED_TREE_AFTER_S, ColdSettings, read_settings
 from fdstore.store.outcomes import outcome
 from fdstore.store.record_format import UNREADABLE, damage, replies_or_damage, show_bytes
-from fdstore.store.tree_facts import tree_names
+from fdstore.store.tree_facts import tree_names, within_reach
 from fdstore.telemetry.counts import count
 from fdstore.text.index import Group, IndexWriter
 from fdstore.text.packed_index import pack_field, pack_page
@@ -143,10 +145,10 @@ class Mover:
             return moved
         self._store_id = self._store.run(store_id(self._store.prefix))
         try:
-            for name in self._store.run(tree_names(self._store.prefix)):
+            for tree in self._trees(moved):
                 if not self._go_on():
                     return moved
-                self._tree(TreeKeys(self._store.prefix, name), settings, moved)
+                self._tree(tree, settings, moved)
         except ObjectStoreUnavailable as error:
             moved.note(str(error))
             count("fdstore_cold_failures_total")
@@ -160,6 +162,14 @@ class Mover:
             moved.note(str(deleted.error))
             count("fdstore_cold_failures_total")
         return moved
+
+    def _trees(self, moved: Moved) -> list[TreeKeys]:
+        prefix, away = self._store.prefix, list[Unreadable]()
+        trees = [TreeKeys(prefix, name) for name in self._store.run(tree_names(prefix))]
+        found = self._store.run(within_reach(trees, away))
+        for each in away:
+            moved.note(str(TreeOutOfReach(each.what, each.problem)))
+        return found
 
     def _tree(self, tree: TreeKeys, settings: ColdSettings, moved: Moved) -> None:
         try:

@@ -17,14 +17,15 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from fdstore.errors import DamagedRecord, FDStoreError, ObjectStoreUnavailable
+from fdstore.errors import DamagedRecord, FDStoreError, ObjectStoreUnavailable, TreeOutOfReach
 from fdstore.model.records import Unreadable
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.objects import object_store
 from fdstore.store.objects.records import content_of, path_of
 from fdstore.store.outcomes import outcome
-from fdstore.store.record_format import replies_or_damage, unreadable
+from fdstore.store.record_format import replies_of_trees, unreadable
+from fdstore.store.tree_facts import within_reach
 from fdstore.telemetry.counts import count
 from fdstore.wire.operation import Command, Operation
 from fdstore.wire.scripts import script, text, though_full
@@ -92,7 +93,7 @@ def count_due(prefix: str, damaged: list[Unreadable] | None = None) -> Operation
     trees = yield from trees_with_objects(prefix)
     now_s = yield from redis_now()
     due = ("-inf", f"{now_s:.6f}", "LIMIT", 0, MAX_COUNTED)
-    found = yield from replies_or_damage([("ZRANGEBYSCORE", tree.unneeded, *due) for tree in trees])
+    found = yield from replies_of_trees([("ZRANGEBYSCORE", tree.unneeded, *due) for tree in trees])
     if damaged is not None:
         damaged += [unreadable(each) for each in found if isinstance(each, DamagedRecord)]
     return sum(len(each) for each in found if not isinstance(each, DamagedRecord))
@@ -113,8 +114,11 @@ def take_off(tree: TreeKeys, deleted: list[bytes], *, has_others: bool) -> Opera
 def delete_unneeded(store: Runs, url: str) -> Deleted:
     """Delete the objects that are due, of all trees. What cannot be deleted is tried again by the next
     call."""
-    done = Deleted()
-    for tree in store.run(trees_with_objects(store.prefix)):
+    done, away = Deleted(), list[Unreadable]()
+    trees = store.run(within_reach(store.run(trees_with_objects(store.prefix)), away))
+    if away:
+        done.error = TreeOutOfReach(away[0].what, away[0].problem)
+    for tree in trees:
         try:
             _delete_of(store, url, tree, done)
         except DamagedRecord as error:

@@ -47,10 +47,11 @@ from fdstore.store.record_format import (
     limits_of,
     show_bytes,
 )
+from fdstore.store.tree_facts import within_reach
 from fdstore.store.tree_limits import check_limits, due_at, fresh_name, is_generated
 from fdstore.store.trees.ceilings import apply_to_tree, run_with_ceilings
 from fdstore.store.trees.ceilings import parse as ceilings_in
-from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of, within_reach
+from fdstore.store.trees.collect_trees import collect_tree, due_names, trees_of
 from fdstore.telemetry.tracing import traceparent
 from fdstore.text.growth import empty_index
 from fdstore.text.quantities import DAY_S

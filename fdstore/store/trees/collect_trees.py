@@ -11,12 +11,11 @@ from typing import Literal
 
 import msgspec
 
-from fdstore.errors import SKIPPABLE, StoreFull, TreeOutOfReach
-from fdstore.model.records import Unreadable
+from fdstore.errors import SKIPPABLE, StoreFull
 from fdstore.store.clock import redis_now
 from fdstore.store.keys import TreeKeys, is_root
 from fdstore.store.outcomes import outcome
-from fdstore.store.record_format import FORMAT, replies_of_trees, show_bytes, unreadable
+from fdstore.store.record_format import FORMAT, show_bytes
 from fdstore.wire.operation import Command, Operation
 from fdstore.wire.scripts import script, text
 
@@ -101,18 +100,6 @@ def due_trees(prefix: str, now_s: float | None = None) -> Operation[list[TreeKey
 def due_names(prefix: str, now_s: float, count: int = -1) -> Command:
     """Return the command for the names of the trees that may be due at `now_s`, or the first `count`."""
     return ("ZRANGEBYSCORE", TreeKeys(prefix, "").trees, "-inf", f"{now_s:.3f}", "LIMIT", 0, count)
-
-
-def within_reach(
-    trees: list[TreeKeys], unreached: list[Unreadable] | None = None
-) -> Operation[list[TreeKeys]]:
-    """Return those of these trees whose nodes answer, and add the others to `unreached`: what removes trees
-    must not wait for a lost node of a Cluster. One round trip."""
-    replies = yield from replies_of_trees([("EXISTS", tree.record) for tree in trees])
-    away = [isinstance(each, TreeOutOfReach) for each in replies]
-    if unreached is not None:
-        unreached += [unreadable(each) for each in replies if isinstance(each, TreeOutOfReach)]
-    return [tree for tree, is_away in zip(trees, away, strict=True) if not is_away]
 
 
 def trees_of(prefix: str, names: list[bytes]) -> list[TreeKeys]:
