@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -61,7 +62,6 @@ class PersonPrompt:
             with suppress(FDStoreError):
                 for question in self._open():
                     if (question.process, question.number) not in self._seen:
-                        self._seen.add((question.process, question.number))
                         self._ask(question)
 
     def _open(self) -> list[Question]:
@@ -74,6 +74,7 @@ class PersonPrompt:
 
         for line in question_lines(question, self._store.run(redis_now())):
             output.say(line)
+        self._seen.add((question.process, question.number))
         if not (output.stdin_is_terminal() and output.stderr_is_terminal()):
             return
         given = self._approval(question) if question.kind == "approval" else self._answer(question)
@@ -85,7 +86,8 @@ class PersonPrompt:
         answered = GivenAnswer(question=question.number, by=user_name(), door="terminal", **given)
         try:
             done = answer_and_wake(self._store, question.process, answered)
-        except FDStoreError as error:
+        except FDStoreError as error:  # asked again, if it is open still
+            self._seen.discard((question.process, question.number))
             output.say(f"fdstore: {error.type}: {error}")
         else:
             output.say(f"fdstore: {question.process}: {said(done)}")
@@ -115,11 +117,14 @@ class PersonPrompt:
                 case "e" | "edit":
                     try:
                         return {"approve": True, "arguments": edited(question.arguments)}
-                    except (click.ClickException, OSError) as error:
+                    except (click.ClickException, OSError, ValueError) as error:
                         output.say(f"fdstore: {error}")
 
     def _line(self, prompt: str, question: Question) -> str | None:
-        """Return a line that the person types; None if the question is over, or the input is."""
+        """Return a line that the person types; None if the question is over, or the input is. What was typed
+        before the prompt, perhaps to a question that is over, answers nothing."""
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         output.prompt(prompt)
         looked = time.monotonic()
         while not self._over.is_set():

@@ -137,3 +137,29 @@ def test_a_run_at_a_terminal_asks_there(command, store, tmp_path):
     log = command("log", "triage").out
     assert "(terminal)" in log
     assert "Not this one." in log, log
+
+
+def test_what_was_typed_before_a_prompt_or_spoilt_by_an_editor_approves_nothing(command, store, tmp_path):
+    (tmp_path / "agent.toml").write_text(PROGRAM)
+    asks, writes = call("ask_person", question="Which?", choices=["red", "blue"]), call("write_fd", data="a")
+    with ScriptedModel([asks, writes, say("Done.")]) as model:
+        command.environment |= model.environ | {"EDITOR": "sh -c 'printf \"\\377\" >$0'"}
+        with command.at_terminal("run", "agent.toml", "-p", "go", "--name", "triage") as (process, terminal):
+            terminal.until("Answer: ")
+            terminal.type("9\ny\n")
+            terminal.until("no such choice")
+            terminal.until("Answer: ")
+            terminal.type("2\ny\n")
+            terminal.until("leave it: ")
+            terminal.type("e\n")
+            terminal.until("utf-8")
+            terminal.until("leave it: ")
+            terminal.type("n\n")
+            terminal.until("no reason: ")
+            terminal.type("\n")
+            terminal.until("Done.")
+            process.wait(PATIENCE_S)
+            terminal.close()
+
+    assert store.process("triage").list() == []
+    assert "blue" in command("log", "triage").out
