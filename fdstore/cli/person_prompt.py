@@ -117,7 +117,7 @@ class PersonPrompt:
                 case "e" | "edit":
                     try:
                         return {"approve": True, "arguments": edited(question.arguments)}
-                    except (click.ClickException, OSError, ValueError) as error:
+                    except (click.ClickException, OSError) as error:
                         output.say(f"fdstore: {error}")
 
     def _line(self, prompt: str, question: Question) -> str | None:
@@ -152,9 +152,13 @@ def edited(arguments: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="fdstore-") as folder:
         file = Path(folder, "arguments.json")
         file.write_text(json.dumps(arguments, ensure_ascii=False, indent=2) + "\n", "utf-8")
-        if subprocess.run([*shlex.split(editor), str(file)], check=False).returncode:
-            raise click.UsageError(f"{editor} failed; the arguments are as they were")
-        return parse_arguments(file.read_text("utf-8"))
+        try:
+            if subprocess.run([*shlex.split(editor), str(file)], check=False).returncode:
+                raise click.UsageError(f"{editor} failed; the arguments are as they were")
+            text = file.read_text("utf-8")
+        except ValueError as error:  # an open quote in the variable, or a file that is not text
+            raise click.UsageError(f"{editor}: {error}; the arguments are as they were") from error
+    return parse_arguments(text)
 
 
 def asking_here(store: Store, process: str) -> AbstractContextManager[object]:

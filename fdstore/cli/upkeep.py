@@ -33,15 +33,17 @@ def gc(session: CliSession, dry_run: bool) -> None:
     format: standard error names it, or with --json a last document, `unreadable`. Workers do the same
     periodically.
     """
-    from fdstore.errors import SKIPPABLE
+    from fdstore.errors import SKIPPABLE, TreeOutOfReach
     from fdstore.store.record_format import unreadable
     from fdstore.store.tree_facts import within_reach
     from fdstore.store.trees.collect_trees import due_trees
 
     found: list[Collected] = []
-    damaged: list[Unreadable] = []
+    unreached: list[TreeOutOfReach] = []
     with session.store(use="look" if dry_run else "remove") as store:
-        for tree in store.run(within_reach(store.run(due_trees(store.prefix)), damaged)):
+        trees = store.run(within_reach(store.run(due_trees(store.prefix)), unreached))
+        damaged = [unreadable(each) for each in unreached]
+        for tree in trees:
             try:
                 found.append(_collected(store, tree, dry_run))
             except SKIPPABLE as error:

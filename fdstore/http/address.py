@@ -64,7 +64,7 @@ def is_wildcard(host: str) -> bool:
 
 def allowed_names(host: str, names: Sequence[str]) -> list[str]:
     """Return the host names by which clients may call the server, as `callers.host_name` returns them. Raises
-    `InvalidArgument` for what is no name of a host, and if none is known.
+    `InvalidArgument` for a value that is not a host name, and if there is no name at all.
 
     >>> allowed_names("0.0.0.0", ["FD.example.org:8000", "fd::1"])
     ['fd.example.org', '[fd::1]']

@@ -19,7 +19,6 @@ from fdstore.store.record_format import (
     required,
     show_bytes,
     skipping,
-    unreadable,
 )
 from fdstore.wire.operation import Operation
 from fdstore.wire.scripts import text
@@ -55,15 +54,15 @@ def tree_names(prefix: str, damaged: list[Unreadable] | None = None) -> Operatio
 
 
 def within_reach(
-    trees: list[TreeKeys], unreached: list[Unreadable] | None = None
+    trees: list[TreeKeys], unreached: list[TreeOutOfReach] | None = None
 ) -> Operation[list[TreeKeys]]:
-    """Return those of these trees whose nodes answer, and add the others to `unreached`: what works on one
-    tree after another must not wait for a lost node of a Cluster. One round trip."""
+    """Return the trees whose nodes answer, and add an error for each other one to `unreached`. Whatever works
+    on one tree after another asks this first, so that it does not wait for a lost node of a Cluster. One
+    round trip."""
     replies = yield from replies_of_trees([("EXISTS", tree.record) for tree in trees])
-    away = [isinstance(each, TreeOutOfReach) for each in replies]
     if unreached is not None:
-        unreached += [unreadable(each) for each in replies if isinstance(each, TreeOutOfReach)]
-    return [tree for tree, is_away in zip(trees, away, strict=True) if not is_away]
+        unreached += [reply for reply in replies if isinstance(reply, TreeOutOfReach)]
+    return [tree for tree, reply in zip(trees, replies, strict=True) if not isinstance(reply, TreeOutOfReach)]
 
 
 def read_counts(trees: list[TreeKeys], damaged: list[Unreadable]) -> Operation[list[TreeCounts]]:

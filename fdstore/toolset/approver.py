@@ -28,7 +28,7 @@ class Approver:
 
     def __call__(self, question: Question) -> PersonAnswer:
         """Return what the function says to a call. Runs in a thread if there is a `loop`. Raises what the
-        function raises, `InvalidArgument` if that is no answer, and `TooLarge`."""
+        function raises, `InvalidArgument` for any other value, and `TooLarge`."""
         found = self._approve(question)
         if inspect.isawaitable(found):
             found = self._awaited(found)

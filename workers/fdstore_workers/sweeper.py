@@ -34,6 +34,7 @@ from fdstore.errors import (
     NewerFormat,
     NotFound,
     StoreUnavailable,
+    TreeOutOfReach,
     UnknownOutcome,
 )
 from fdstore.model.records import TreeLimits, Unreadable
@@ -201,7 +202,7 @@ def _one_tree(tree: str, report: Report) -> Iterator[None]:
 def collect_due(store: Store, report: Report | None = None, moved: Callable[[], None] = lambda: None) -> None:
     """Collect the trees past their retention."""
     report = report or DamageLog()
-    unreached: list[Unreadable] = []
+    unreached: list[TreeOutOfReach] = []
     due = store.run(collect_trees.due_trees(store.prefix))
     for tree in store.run(tree_facts.within_reach(due, unreached)):
         moved()

@@ -348,7 +348,7 @@ class Store:
         `progress` is called with the number of contents removed so far.
 
         Raises `TreeInUse` while one of its agents or pipelines runs or waits, unless `kill` is set;
-        `NotFound`, `NewerFormat`.
+        `NotFound`, `NewerFormat`, `InvalidArgument`.
 
         >>> d = await proc.create("one")
         >>> (await store.drop_tree("triage")).contents

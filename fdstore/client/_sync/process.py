@@ -390,7 +390,8 @@ class Process:
         memory. Any path that the user may write is accepted; only the agents' tool is confined to a root.
         `progress` is called with the bytes written so far.
 
-        Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`; the file is then unchanged.
+        Raises `TargetExists`, `TargetMissing`, `PathRefused`, `WriteFailed`, `InvalidArgument`; the file is
+        then unchanged.
 
         >>> d = proc.ingest("build.log")
         >>> done = proc.export(f"{d.fd}#L1-2", "part.txt")

@@ -37,7 +37,6 @@ from fdstore.errors import (
     StoreLostData,
     TreeOutOfReach,
 )
-from fdstore.model.records import Unreadable
 from fdstore.store.cold.unneeded import Runs, delete_unneeded, give_up_upload, list_upload
 from fdstore.store.content_info import CONTENT, ContentInfo, descriptor_of
 from fdstore.store.contents.locating import pages_in, request, window_of
@@ -164,11 +163,13 @@ class Mover:
         return moved
 
     def _trees(self, moved: Moved) -> list[TreeKeys]:
-        prefix, away = self._store.prefix, list[Unreadable]()
+        """Return the trees whose nodes answer; note the others."""
+        prefix = self._store.prefix
         trees = [TreeKeys(prefix, name) for name in self._store.run(tree_names(prefix))]
-        found = self._store.run(within_reach(trees, away))
-        for each in away:
-            moved.note(str(TreeOutOfReach(each.what, each.problem)))
+        unreached: list[TreeOutOfReach] = []
+        found = self._store.run(within_reach(trees, unreached))
+        for each in unreached:
+            moved.note(str(each))
         return found
 
     def _tree(self, tree: TreeKeys, settings: ColdSettings, moved: Moved) -> None:

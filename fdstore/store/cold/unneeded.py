@@ -114,10 +114,9 @@ def take_off(tree: TreeKeys, deleted: list[bytes], *, has_others: bool) -> Opera
 def delete_unneeded(store: Runs, url: str) -> Deleted:
     """Delete the objects that are due, of all trees. What cannot be deleted is tried again by the next
     call."""
-    done, away = Deleted(), list[Unreadable]()
-    trees = store.run(within_reach(store.run(trees_with_objects(store.prefix)), away))
-    if away:
-        done.error = TreeOutOfReach(away[0].what, away[0].problem)
+    unreached: list[TreeOutOfReach] = []
+    trees = store.run(within_reach(store.run(trees_with_objects(store.prefix)), unreached))
+    done = Deleted(error=next(iter(unreached), None))
     for tree in trees:
         try:
             _delete_of(store, url, tree, done)
